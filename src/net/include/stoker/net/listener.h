@@ -12,13 +12,13 @@
 namespace stoker::net {
 
 struct ListenerOptions {
-  std::string name;                   // for messages
+  std::string name = {};              // for messages
   std::string address = "127.0.0.1";  // IPv4, IPv6 or a host name
   uint16_t port = 0;                  // 0: any free one
-  std::string port_option;            // named in the error when the port is taken
+  std::string port_option = {};       // named in the error when the port is taken
   bool reuse_port = false;
   size_t connections_max = 16384;
-  std::string refusal;  // sent (if it fits) to a connection beyond connections_max before it is closed
+  std::string refusal = {};  // sent (if it fits) to a connection beyond connections_max before it is closed
 };
 
 /// A listening TCP socket. One loop accepts; each connection goes to the loop that has the fewest
