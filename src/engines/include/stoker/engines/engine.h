@@ -72,6 +72,9 @@ struct InstanceTraits {
   /// Run surely takes less than about 100 µs whatever the input and never blocks: the host may run
   /// it on the thread that received the request, after measuring that it is so.
   bool run_inline = false;
+  /// Nothing is gained by gathering requests: the host may call Run once a request of a batch, with
+  /// that request's own bytes, and count them as one execution. Ragged inputs need this trait.
+  bool request_wise = false;
 };
 
 /// One loaded copy of a model that runs one batch at a time. Used by one thread at a time.
