@@ -1,0 +1,1 @@
+"""Library behind run.py and record.py: payloads, wires, steps, comparison."""
