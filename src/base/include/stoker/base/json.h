@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +58,7 @@ class JsonReader {
   Result<uint64_t> ReadUint64();
   /// Any number, correctly rounded; 1e999 is an error (kOutOfRange). FP32 overflow gives Infinity.
   Result<double> ReadDouble();
+  Result<double> ReadDouble(std::string_view* text);  // and the number as written
   Result<float> ReadFloat();
   /// The unescaped text; the view is valid until the next call.
   Result<std::string_view> ReadString();
@@ -66,32 +69,54 @@ class JsonReader {
   /// Checks that nothing but whitespace follows.
   Status Finish();
 
-  /// Fast paths for tensors: read the rest of the number at the cursor inside an array, appending
-  /// elements, commas and nested arrays of any depth, into `out[0, count)`. Reads one complete JSON
-  /// array (nested or flat). Fails unless it holds exactly `count` leaves of that type.
+  /// Fast paths for tensors: each reads one complete JSON array, flat or nested in any way (only the
+  /// number of leaves counts), into out[0, count). Fails unless it holds exactly `count` leaves of that
+  /// type. An integer beyond its type gives kOutOfRange, anything else kInvalidArgument.
   Status ReadNumbers(float* out, size_t count);
   Status ReadNumbers(double* out, size_t count);
   Status ReadNumbers(int64_t* out, size_t count);
   Status ReadNumbers(uint64_t* out, size_t count);
-  Status ReadNumbers(int32_t* out, size_t count);  // values beyond the type: kOutOfRange
+  Status ReadNumbers(int32_t* out, size_t count);
   Status ReadNumbers(uint32_t* out, size_t count);
   Status ReadNumbers(int16_t* out, size_t count);
   Status ReadNumbers(uint16_t* out, size_t count);
   Status ReadNumbers(int8_t* out, size_t count);
   Status ReadNumbers(uint8_t* out, size_t count);
+  Status ReadNumbers(bool* out, size_t count);  // true and false only
+  /// The same for strings: calls `visit` for each leaf in order with its unescaped text, valid during
+  /// the call; stops with the first status that is not OK. The caller counts.
+  Status ReadStrings(const std::function<Status(std::string_view)>& visit);
 
-  /// "line 3, column 7" of the cursor.
+  /// "line 3, column 7" of the cursor (columns count characters).
   std::string Where() const;
 
  private:
+  Status Fail(const char* at, std::string_view problem, StatusCode code = StatusCode::kInvalidArgument);
+  Status Expected(std::string_view wanted);
+  Status Enter(char open, std::string_view wanted);
+  Status TooDeep(const char* at);
+  bool StepOver(char c);
+  Status ReadWord(std::string_view word);
+  Status Unescape(const char* p, const char* end);
+  Result<std::string_view> ReadStringAt();
+  Status SkipScalar();
+  Status SkipContainer();
+  Status NumberFault(const char* at, int fault, std::string_view wanted);
+  template <typename T>
+  Result<T> ReadNumber();
+  template <typename T>
+  Status ReadNumberArray(T* out, size_t count);
+  template <typename Leaf>
+  Status ReadLeaves(Leaf&& leaf);
+
   const char* start_;
   const char* cursor_;
   const char* end_;
   int depth_limit_;
   int depth_ = 0;
-  bool first_ = true;
-  std::vector<bool> in_object_;
-  std::string scratch_;
+  bool first_ = true;    // nothing read yet in the innermost array or object
+  std::string scratch_;  // the last unescaped string
+  std::string open_;     // Skip: brackets to close
 };
 
 /// A parsed JSON value, for cold paths (configuration, control requests). Object order and duplicate
@@ -102,21 +127,29 @@ class JsonValue {
   using Object = std::vector<std::pair<std::string, JsonValue>>;
 
   JsonValue() = default;
+  /// The whole of `text`, without recursion; limits and errors are JsonReader's.
   static Result<JsonValue> Parse(std::string_view text, JsonLimits limits = {});
 
   JsonKind kind() const { return kind_; }
   bool is(JsonKind kind) const { return kind_ == kind; }
   bool boolean() const { return bool_; }
-  /// The number as written and as a double; `integer` is set when it has no fraction and fits.
+  /// The number as written.
   const std::string& number_text() const { return text_; }
+  /// The number as a double.
   double number() const { return number_; }
+  /// The number when it was written without fraction and exponent and fits.
+  std::optional<int64_t> integer() const;
   const std::string& string() const { return text_; }
   const Array& array() const { return array_; }
   const Object& object() const { return object_; }
   /// The first member of that name, or null (also when this is no object).
   const JsonValue* Find(std::string_view key) const;
+  /// Appends it as JSON, numbers as they were written.
+  void AppendTo(std::string* out) const;
 
  private:
+  static Status ParseScalar(JsonReader* reader, JsonKind kind, JsonValue* value);
+
   JsonKind kind_ = JsonKind::kNull;
   bool bool_ = false;
   double number_ = 0;
@@ -144,6 +177,9 @@ class JsonWriter {
   JsonWriter& Float(float value);
   JsonWriter& Bool(bool value);
   JsonWriter& Null();
+  /// A flat array of numbers (or bools) in one go: what tensors are written with.
+  template <typename T>
+  JsonWriter& Numbers(std::span<const T> values);
   /// Text that is JSON already.
   JsonWriter& Raw(std::string_view json);
 
@@ -155,8 +191,20 @@ class JsonWriter {
 
 /// Appends `text` as a JSON string with quotes, as JsonWriter::String does.
 void AppendJsonString(std::string* out, std::string_view text);
-/// Appends the shortest text that reads back equal (NaN, Infinity, -Infinity bare).
+/// Appends the shortest text that reads back equal (NaN, Infinity, -Infinity bare), always with a
+/// fraction or an exponent, so that readers see a floating-point number: 1.0, 1e+20.
 void AppendJsonNumber(std::string* out, double value);
 void AppendJsonNumber(std::string* out, float value);
+/// Appends the values with commas between them, without brackets. For the ten number types of
+/// JsonReader::ReadNumbers and bool.
+template <typename T>
+void AppendJsonNumbers(std::string* out, std::span<const T> values);
+
+template <typename T>
+JsonWriter& JsonWriter::Numbers(std::span<const T> values) {
+  BeginArray();
+  AppendJsonNumbers(out_, values);
+  return EndArray();
+}
 
 }  // namespace stoker::base
