@@ -11,7 +11,9 @@
 
 namespace stoker::base {
 
-void SetThreadName(const std::string& name) { pthread_setname_np(pthread_self(), name.substr(0, 15).c_str()); }
+void SetThreadName(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
 
 struct Executor::State {
   explicit State(ExecutorOptions o) : options(std::move(o)) {}

@@ -8,15 +8,11 @@
 #include <stoker/base/str_cat.h>
 
 #include "json_internal.h"
+#include "powers_of_ten.h"
 
 namespace stoker::base {
 namespace internal {
 namespace {
-
-using Wide = unsigned __int128;
-
-constexpr std::array<uint64_t, 9> kPowersOfTen = {1,       10,        100,        1'000,      10'000,
-                                                  100'000, 1'000'000, 10'000'000, 100'000'000};
 
 /// Eight ASCII digits, the first at the lowest address, as a number.
 inline uint64_t ParseEight(uint64_t chunk) {
@@ -36,7 +32,7 @@ inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
     const uint64_t raw = chunk ^ (kOnes * '0');
     const uint64_t stops = ((raw + kOnes * 0x76) | raw) & kHighs;  // exact up to the first stop
     if (stops == 0) {
-      sum = sum * kPowersOfTen[8] + ParseEight(chunk);
+      sum = sum * kWholePowers[8] + ParseEight(chunk);
       p += 8;
       continue;
     }
@@ -44,7 +40,7 @@ inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
     if (digits != 0) {
       const int unused = 64 - 8 * digits;
       const uint64_t padded = chunk << unused | (kOnes * '0') >> (64 - unused);
-      sum = sum * kPowersOfTen[static_cast<size_t>(digits)] + ParseEight(padded);
+      sum = sum * kWholePowers[static_cast<size_t>(digits)] + ParseEight(padded);
     }
     *value = sum;
     return p + digits;
@@ -53,31 +49,6 @@ inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
   *value = sum;
   return p;
 }
-
-/// 10^e as significand · 2^exponent, the significand cut (not rounded) to 64 bits.
-struct Power {
-  uint64_t significand;
-  int exponent;
-};
-constexpr int kPowerLimit = 27;  // 5^27 is the last below 2^64
-
-constexpr Power MakePower(int e) {
-  uint64_t five = 1;
-  for (int i = 0; i < (e < 0 ? -e : e); ++i) five *= 5;
-  if (e >= 0) {
-    const int zeros = std::countl_zero(five);
-    return {five << zeros, e - zeros};
-  }
-  const int bits = 64 - std::countl_zero(five);
-  return {static_cast<uint64_t>((Wide{1} << (63 + bits)) / five), e - 63 - bits};
-}
-
-constexpr auto kPowers = [] {
-  std::array<Power, 2 * kPowerLimit + 1> table{};
-  for (int e = -kPowerLimit; e <= kPowerLimit; ++e)
-    table[static_cast<size_t>(e + kPowerLimit)] = MakePower(e);
-  return table;
-}();
 
 template <typename T>
 struct Layout;
@@ -96,20 +67,22 @@ struct Layout<float> {
 
 /// The correctly rounded magnitude by one 64×64-bit product, when that decides it. The true product
 /// lies in [high, high + 2) units of its upper word, so only two values of the bits to be rounded off
-/// leave it open. Wants significant ≤ 19, digits ≠ 0, |exponent| ≤ kPowerLimit: a normal double then.
+/// leave it open. Wants significant ≤ 19, digits ≠ 0 and a power within the table: a normal double then,
+/// though not always a normal float.
 template <typename T>
 inline bool QuickMagnitude(const Decimal& d, T* out) {
   using L = Layout<T>;
-  const Power& power = kPowers[static_cast<size_t>(d.exponent + kPowerLimit)];
+  const PowerOfTen& power = Power(static_cast<int>(d.exponent));
   const int zeros = std::countl_zero(d.digits);
-  const Wide product = Wide{d.digits << zeros} * power.significand;
+  const Wide product = Wide{d.digits << zeros} * power.high;
   const auto high = static_cast<uint64_t>(product >> 64);
   const int drop = 62 - L::kMantissa + static_cast<int>(high >> 63);
   const uint64_t rest = high & ((uint64_t{1} << drop) - 1);
   const uint64_t half = uint64_t{1} << (drop - 1);
   if (rest - (half - 1) < 2) return false;
   const uint64_t mantissa = (high >> drop) + (rest >= half ? 1 : 0);
-  const int exponent = 64 - zeros + power.exponent + drop + L::kMantissa + L::kBias;
+  const int exponent = 64 - zeros + power.exponent + 64 + drop + L::kMantissa + L::kBias;
+  if (sizeof(T) == 4 && exponent < 1) return false;
   if (sizeof(T) == 4 && exponent >= 2 * L::kBias + 1) {
     *out = std::numeric_limits<T>::infinity();
     return true;
@@ -160,7 +133,7 @@ inline const char* ParseLeaf(const char* p, const char* end, T* out,
   if (d.significant <= 19) [[likely]] {
     T magnitude = 0;
     if (d.digits == 0 ||
-        (d.exponent >= -kPowerLimit && d.exponent <= kPowerLimit && QuickMagnitude(d, &magnitude))) {
+        (d.exponent >= kPowerMin && d.exponent <= kPowerMax && QuickMagnitude(d, &magnitude))) {
       *out = d.negative ? -magnitude : magnitude;
       return last;
     }

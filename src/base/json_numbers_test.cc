@@ -175,6 +175,38 @@ TEST(JsonNumbersTest, WrittenForms) {
   EXPECT_EQ(write(0.25f), "0.25");
   EXPECT_EQ(write(1e20f), "1e+20");
   EXPECT_EQ(write(1e-7f), "1e-07");
+  // The texts of Python's repr().
+  for (const char* text : {"0.0001",
+                           "1e-05",
+                           "0.00012",
+                           "1.2e-05",
+                           "1000000000000000.0",
+                           "1e+16",
+                           "123456.789",
+                           "1.2345678901234567e+17",
+                           "1234567890123456.8",
+                           "5e-324",
+                           "2.2250738585072014e-308",
+                           "1.7976931348623157e+308",
+                           "0.30000000000000004",
+                           "0.30000001192092896",
+                           "3.141592653589793",
+                           "1e+22",
+                           "1.5e-300",
+                           "1e-100",
+                           "100000.5",
+                           "9007199254740992.0",
+                           "4503599627370497.5",
+                           "16777217.0"}) {
+    EXPECT_EQ(write(std::strtod(text, nullptr)), text);
+  }
+  EXPECT_EQ(write(3.1415927f), "3.1415927");
+  EXPECT_EQ(write(33554432.0f), "33554432.0");
+  EXPECT_EQ(write(8388608.5f), "8388608.0");
+  EXPECT_EQ(write(1234567.9f), "1234567.9");
+  // Its shortest text, 7.038531e-26, would come back one unit off from a reader that goes through double.
+  EXPECT_EQ(write(std::bit_cast<float>(0x15AE43FD)), "7.0385307e-26");
+  EXPECT_EQ(write(-std::bit_cast<float>(0x15AE43FD)), "-7.0385307e-26");
   EXPECT_EQ(write(3.4028235e38f), "3.4028235e+38");
   EXPECT_EQ(write(1e-45f), "1e-45");
   EXPECT_EQ(write(1.5e-300), "1.5e-300");

@@ -1,48 +1,30 @@
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <concepts>
 #include <cstring>
-#include <limits>
 
 #include <stoker/base/json.h>
 #include <stoker/base/utf8.h>
 
 #include "json_internal.h"
+#include "shortest_decimal.h"
 
 namespace stoker::base {
 namespace {
 
-/// Enough for any number this file writes.
-constexpr size_t kNumberSize = 32;
+using internal::kNumberSize;
 
-char* Put(char* at, std::string_view text) {
-  std::memcpy(at, text.data(), text.size());
-  return at + text.size();
+char* PutNumber(char* at, float value) { return internal::PutShortest(at, value); }
+char* PutNumber(char* at, double value) { return internal::PutShortest(at, value); }
+
+char* PutNumber(char* at, bool value) {
+  std::memcpy(at, value ? "true" : "false", 5);
+  return at + (value ? 4 : 5);
 }
 
-template <typename T>
-char* PutNumber(char* at, T value) requires(std::integral<T> && !std::same_as<T, bool>) {
+template <std::integral T>
+char* PutNumber(char* at, T value) {
   return std::to_chars(at, at + kNumberSize, value).ptr;
-}
-
-char* PutNumber(char* at, bool value) { return Put(at, value ? "true" : "false"); }
-
-template <typename T>
-char* PutNumber(char* at, T value) requires std::floating_point<T> {
-  constexpr T kExact = 1 << std::min(std::numeric_limits<T>::digits, 30);
-  if (value > -kExact && value < kExact) {
-    const auto whole = static_cast<int32_t>(value);
-    if (static_cast<T>(whole) == value) {
-      if (whole == 0 && std::signbit(value)) return Put(at, "-0.0");
-      return Put(std::to_chars(at, at + kNumberSize, whole).ptr, ".0");
-    }
-  }
-  if (!std::isfinite(value)) return Put(at, std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
-  char* const last = std::to_chars(at, at + kNumberSize, value).ptr;
-  for (const char* p = at; p != last; ++p) {
-    if (*p == '.' || *p == 'e') return last;
-  }
-  return Put(last, ".0");
 }
 
 template <typename T>
