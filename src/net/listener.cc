@@ -194,27 +194,32 @@ void Listener::State::CloseSocket() {
   close(std::exchange(fd, -1));
 }
 
-base::Result<std::unique_ptr<Listener>> Listener::Listen(ListenerOptions options, EventLoops* loops,
-                                                         OnConnection on_connection) {
+base::Result<std::unique_ptr<Listener>> Listener::Listen(ListenerOptions options, EventLoops* loops) {
   STOKER_ASSIGN_OR_RETURN(const int fd, Bind(options));
   auto state = std::make_shared<State>();
   state->options = std::move(options);
   state->loops = loops;
-  state->on_connection = std::move(on_connection);
   state->open_by_loop = std::make_unique<std::atomic<int64_t>[]>(loops->size());
   state->port = BoundPort(fd);
   state->fd = fd;
-  state->loop().Post([state] {
-    // Cannot fail but for want of kernel memory; then nothing is accepted and the socket is closed.
-    if (!state->loop().Add(state->fd, EPOLLIN, [state = state.get()](uint32_t) { state->Accept(); }).ok())
-      state->CloseSocket();
-  });
   return std::unique_ptr<Listener>(new Listener(std::move(state)));
 }
 
 Listener::Listener(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Listener::~Listener() {
+Listener::~Listener() { CloseAndWait(); }
+
+void Listener::Start(OnConnection on_connection) {
+  state_->loop().Post([state = state_, on_connection = std::move(on_connection)]() mutable {
+    state->on_connection = std::move(on_connection);
+    if (state->fd < 0) return;
+    // Cannot fail but for want of kernel memory; then nothing is accepted and the socket is closed.
+    const auto accept = [state = state.get()](uint32_t) { state->Accept(); };
+    if (!state->loop().Add(state->fd, EPOLLIN, accept).ok()) state->CloseSocket();
+  });
+}
+
+void Listener::CloseAndWait() {
   State* state = state_.get();
   state->loops->RunOnAll([state](EventLoop& loop) {
     if (&loop == &state->loop()) state->CloseSocket();

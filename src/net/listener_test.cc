@@ -110,26 +110,23 @@ TEST_F(ListenerTest, TheLoopWithFewestConnectionsGetsTheNext) {
 
 TEST_F(ListenerTest, ATakenPortNamesPortAddressAndOption) {
   Listen({.name = "test"}, 0);
-  const auto second =
-      Listener::Listen({.name = "test", .port = listener_->port(), .port_option = "--http-port"},
-                       loops_.get(), [](EventLoop&, int, std::string) {});
+  const auto second = Listener::Listen(
+      {.name = "test", .port = listener_->port(), .port_option = "--http-port"}, loops_.get());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), base::StatusCode::kUnavailable);
   const std::string wanted =
       "port " + std::to_string(listener_->port()) + " of 127.0.0.1 is taken (option --http-port): ";
   EXPECT_EQ(second.status().message().substr(0, wanted.size()), wanted);
-  const auto nowhere = Listener::Listen({.name = "http", .address = "no.such.host.invalid"}, loops_.get(),
-                                        [](EventLoop&, int, std::string) {});
+  const auto nowhere = Listener::Listen({.name = "http", .address = "no.such.host.invalid"}, loops_.get());
   EXPECT_EQ(nowhere.status().code(), base::StatusCode::kInvalidArgument);
-  const auto foreign = Listener::Listen({.name = "http", .address = "192.0.2.1"}, loops_.get(),
-                                        [](EventLoop&, int, std::string) {});
+  const auto foreign = Listener::Listen({.name = "http", .address = "192.0.2.1"}, loops_.get());
   EXPECT_EQ(foreign.status().code(), base::StatusCode::kInvalidArgument) << foreign.status().ToString();
 }
 
 TEST_F(ListenerTest, SharedPortWithReusePort) {
   Listen({.name = "test", .reuse_port = true}, 0);
-  const auto second = Listener::Listen({.name = "test", .port = listener_->port(), .reuse_port = true},
-                                       loops_.get(), [](EventLoop&, int, std::string) {});
+  const auto second =
+      Listener::Listen({.name = "test", .port = listener_->port(), .reuse_port = true}, loops_.get());
   EXPECT_TRUE(second.ok()) << second.status().ToString();
 }
 

@@ -30,14 +30,17 @@ class Listener {
   using OnConnection = std::function<void(EventLoop& loop, int fd, std::string peer)>;
 
   /// Binds and listens; kUnavailable names the option when the port is taken. `loops` must outlive it.
-  static base::Result<std::unique_ptr<Listener>> Listen(ListenerOptions options, EventLoops* loops,
-                                                        OnConnection on_connection);
-  /// Closes; waits until no callback runs and none will. Not from a loop's thread.
+  static base::Result<std::unique_ptr<Listener>> Listen(ListenerOptions options, EventLoops* loops);
+  /// CloseAndWait.
   ~Listener();
 
+  /// Begins to accept; once. Until then connections wait in the kernel's queue.
+  void Start(OnConnection on_connection);
   uint16_t port() const;
   /// Stops accepting, soon; returns at once. Connections stay.
   void Close();
+  /// Closes and waits until no callback runs and none will. Not from a loop's thread.
+  void CloseAndWait();
   /// A connection given to `loop` has been closed.
   void Release(const EventLoop& loop);
   size_t open_connections() const;
