@@ -49,14 +49,14 @@ class ListenerTest : public ::testing::Test {
   };
   void Listen(ListenerOptions options, ptrdiff_t expected) {
     arrived_ = std::make_unique<std::latch>(expected);
-    auto listener =
-        Listener::Listen(std::move(options), loops_.get(), [this](EventLoop& loop, int fd, std::string peer) {
-          EXPECT_TRUE(loop.InLoopThread());
-          accepted_.With([&](auto& list) { list.push_back({fd, loop.index(), std::move(peer)}); });
-          arrived_->count_down();
-        });
+    auto listener = Listener::Listen(std::move(options), loops_.get());
     ASSERT_TRUE(listener.ok()) << listener.status().ToString();
     listener_ = std::move(listener).value();
+    listener_->Start([this](EventLoop& loop, int fd, std::string peer) {
+      EXPECT_TRUE(loop.InLoopThread());
+      accepted_.With([&](auto& list) { list.push_back({fd, loop.index(), std::move(peer)}); });
+      arrived_->count_down();
+    });
   }
   std::vector<Accepted> Take() {
     return accepted_.With([](auto& list) { return std::exchange(list, {}); });
