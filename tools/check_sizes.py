@@ -13,7 +13,8 @@ import sys
 import repository
 
 FILE_CAP, HEADER_CAP, FUNCTION_CAP, PARAMETER_CAP = 600, 250, 70, 5
-NOT_A_FUNCTION = re.compile(r"\b(if|for|while|switch|catch|return|do|else|case|new|throw)\b\s*$")
+# Functions whose parameters a C library dictates, known by the first one.
+CALLBACK = re.compile(r"^\s*nghttp2_session\s*\*")
 
 
 def blank_out(text):
@@ -50,6 +51,8 @@ def parameters(head):
     for offset in range(start + 1, len(head)):
         char = head[offset]
         if char == ")" and depth == 0:
+            if CALLBACK.match(head[start + 1:]):
+                return 0, start
             return (count + 1 if seen else 0), start
         if char in "([{":
             depth += 1

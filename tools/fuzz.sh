@@ -17,12 +17,16 @@ An input that breaks something is left in build/fuzz/crash-TARGET-*: make it a u
 END
 }
 
+declared() {
+  grep -rhoE 'fuzz_target\(NAME [a-z0-9_]+' src --include=CMakeLists.txt | sed 's/.*NAME //' | sort || true
+}
+
 build=1 all=0 seconds=60 target=
 while [ $# -gt 0 ]; do
   case $1 in
     --no-build) build=0; shift;;
     --all) all=1; shift;;
-    --list) grep -rhoE 'fuzz_target\(NAME [a-z0-9_]+' src --include=CMakeLists.txt | sed 's/.*NAME //' | sort; exit 0;;
+    --list) declared; exit 0;;
     --seconds)
       [[ ${2:-} =~ ^[0-9]+$ ]] || { echo "fuzz: --seconds wants a number, got '${2:-}'" >&2; exit 2; }
       seconds=$2; shift 2;;
@@ -41,6 +45,10 @@ for binary in build/asan/bin/fuzz_*; do
   [ $all = 1 ] || [ "$name" = "$target" ] || continue
   targets+=("$name")
 done
+if [ $all = 1 ] && [ ${#targets[@]} -lt "$(declared | wc -l)" ]; then
+  echo "fuzz: of the targets $(declared | tr '\n' ' ')only '${targets[*]}' are built" >&2
+  exit 1
+fi
 if [ ${#targets[@]} -eq 0 ]; then
   [ $all = 0 ] || { echo "fuzz: there are no fuzz targets yet"; exit 0; }
   echo "fuzz: no target '$target' (see ./dev fuzz --list)" >&2

@@ -18,6 +18,14 @@ Debian package is missing. Everything else goes to $XDG_CACHE_HOME/stoker (defau
 END
 }
 
+if [ "$(uname -m)" != x86_64 ]; then
+  echo "install: Stoker is built for x86-64, and this machine is $(uname -m)" >&2
+  exit 1
+fi
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install: made for Debian 12, and here is no apt; what is needed is listed in docs/dependencies.md" >&2
+  exit 1
+fi
 say() { printf 'install: %s\n' "$*" >&2; }
 
 kind='' dry_run=0
@@ -75,52 +83,66 @@ if [ ${#missing[@]} -eq 0 ] && [ ${#missing_aside[@]} -eq 0 ] && [ ${#missing_en
   exit 0
 fi
 
+# --- Root, where Debian packages need it.
+as_root=()
+if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" != 0 ] && [ $dry_run = 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    say "Debian packages are missing, and there is neither root nor sudo. Have an administrator run:"
+    say "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+# Runs apt-get without the lock's descriptor (what it starts must not hold it); on failure shows why and stops.
+apt() {
+  local log
+  log=$(mktemp)
+  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >"$log" 2>&1 </dev/null 9>&-; then
+    tail -n 30 "$log" >&2
+    say "'apt-get $*' failed; the whole output is in $log"
+    return 1
+  fi
+  rm -f "$log"
+}
+have_lists() { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; }
+if [ $((${#missing[@]} + ${#missing_aside[@]})) -gt 0 ] && ! have_lists && [ $dry_run = 0 ]; then
+  say "fetching apt's package lists first (about 10 MB)"
+  apt update || exit 1
+fi
+
 # --- Say it first.
 megabytes() { awk -v bytes="$1" 'BEGIN { printf "%.0f MB", bytes / 1e6 + 0.5 }'; }
 pinned_bytes() { awk -F'# ' '/ --hash=/ { sum += $NF } END { print sum + 0 }' "tools/requirements-$1.txt"; }
 apt_bytes() { apt-get "$@" --print-uris -qq 2>/dev/null | awk '{ sum += $3 } END { print sum + 0 }'; }
+apt_size() {
+  local bytes
+  bytes=$(apt_bytes "$@" || true)
+  if [ "${bytes:-0}" = 0 ]; then echo "size unknown until apt's lists are fetched"; else echo "about $(megabytes "$bytes")"; fi
+}
 
 say "needed for '$kind' and missing:"
 if [ ${#missing[@]} -gt 0 ]; then
-  bytes=$(apt_bytes install --no-install-recommends "${missing[@]}" || true)
-  size="size unknown until apt's lists are fetched"
-  [ "${bytes:-0}" = 0 ] || size="about $(megabytes "$bytes") with what they depend on"
-  say "  Debian packages: ${missing[*]} ($size)"
+  say "  Debian packages: ${missing[*]} (with what they depend on: $(apt_size install --no-install-recommends "${missing[@]}"))"
 fi
 for package in "${missing_aside[@]}"; do
-  bytes=$(apt_bytes download "$package" || true)
-  say "  $package, unpacked aside without starting a service (about $(megabytes "${bytes:-0}"))"
+  say "  $package, unpacked aside without starting a service ($(apt_size download "$package"))"
 done
 for environment in "${missing_environments[@]}"; do
-  say "  Python packages for '$environment' (about $(megabytes "$(pinned_bytes "$environment")")," \
-      "into $(venv_folder "$environment"))"
+  say "  Python packages for '$environment' (about $(megabytes "$(pinned_bytes "$environment")"), into $(venv_folder "$environment"))"
 done
 if [ $missing_models = 1 ]; then
   say "  models shipped in Python packages (about $(megabytes "$(pinned_bytes models)"), into $STOKER_MODELS)"
 fi
 [ $dry_run = 0 ] || exit 0
 
-# --- Debian packages.
+# --- Debian packages. Lists may be older than the archive: then they are fetched anew, once.
 if [ ${#missing[@]} -gt 0 ]; then
-  as_root=()
-  if [ "$(id -u)" != 0 ]; then
-    if ! command -v sudo >/dev/null; then
-      say "needs root for Debian packages, and there is no sudo. Have an administrator run:"
-      say "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
-      exit 1
-    fi
-    as_root=(sudo)
+  say "apt-get install: a minute or two"
+  if ! apt install -y --no-install-recommends "${missing[@]}"; then
+    say "trying once more with fresh lists"
+    apt update || exit 1
+    apt install -y --no-install-recommends "${missing[@]}" || exit 1
   fi
-  say "apt-get update and install; a minute or two"
-  log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get -q update &&
-         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-           "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
-    tail -n 30 "$log" >&2
-    say "apt-get failed; the whole output is in $log. By hand: apt-get install ${missing[*]}"
-    exit 1
-  fi
-  rm -f "$log"
 fi
 
 # --- Programs unpacked aside: installing these packages would start a service.
@@ -143,6 +165,11 @@ done
 for environment in "${missing_environments[@]}"; do
   folder=$(venv_folder "$environment")
   say "Python environment '$environment'"
+  version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  if [ "$version" != 3.11 ]; then
+    say "the pins are for Debian 12's Python 3.11, and /usr/bin/python3 is $version"
+    exit 1
+  fi
   rm -rf "$folder"
   /usr/bin/python3 -m venv "$folder"
   "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps --only-binary=:all: \
@@ -152,4 +179,4 @@ for environment in "${missing_environments[@]}"; do
 done
 
 [ $missing_models = 0 ] || /usr/bin/python3 tools/models.py --python "$(venv_python "${environments[-1]}")"
-say "done"
+say "all there"
