@@ -78,7 +78,7 @@ def stages():
         Stage("tsan", "unit tests of the threaded rooms under the thread sanitizer",
               fixed + ctest("tsan", "-R", f"^({THREADED})"), 1200, ("tsan-build",), environment=SANITIZER_ENVIRONMENT),
         Stage("instructions", "instruction counts of the hot paths stay in their budgets",
-              ["/usr/bin/python3", "-B", "tools/check_instructions.py", "build/test"], 600, ("build",),
+              [python, "-B", "tools/check_instructions.py", "build/test"], 600, ("build",),
               requires="bench/instructions.json"),
         Stage("install", "cmake --install puts down what a package holds",
               ["tools/install_test.sh", "build/test"], 120, ("build",)),
