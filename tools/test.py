@@ -227,8 +227,13 @@ def main():
     for old in glob.glob(f"{LOGS}/*.xml"):
         os.unlink(old)
     started = time.monotonic()
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     return close(run_all(chosen), started, options.install_seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("test: interrupted")
