@@ -5,9 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 
 #include <gtest/gtest.h>
+#include <stoker/base/rng.h>
+#include <stoker/base/testing/random_seed.h>
 
 namespace stoker::base {
 namespace {
@@ -104,16 +105,14 @@ TEST(JsonNumbersTest, ChosenTextsReadLikeLibc) {
 }
 
 TEST(JsonNumbersTest, RandomTextsReadLikeLibc) {
-  const uint64_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937_64 random(seed);
+  Rng rng(testing::RandomSeed());
   char text[400];
   for (int i = 0; i < 200000 && !HasFailure(); ++i) {
-    const uint64_t bits = random();
+    const uint64_t bits = rng.Next64();
     const auto wide = std::bit_cast<double>(bits);
     const auto narrow = std::bit_cast<float>(static_cast<uint32_t>(bits));
     const double plain = static_cast<double>(bits >> 11) * 0x1p-53;
-    const int digits = static_cast<int>(random() % 24);
+    const int digits = static_cast<int>(rng.Next64() % 24);
     const double value = i % 4 == 0   ? wide
                          : i % 4 == 1 ? narrow
                          : i % 4 == 2 ? plain
@@ -143,11 +142,9 @@ void ExpectRoundTrip(T value) {
 }
 
 TEST(JsonNumbersTest, WhatIsWrittenReadsBackEqual) {
-  const uint64_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937_64 random(seed);
+  Rng rng(testing::RandomSeed());
   for (int i = 0; i < 200000 && !HasFailure(); ++i) {
-    const uint64_t bits = random();
+    const uint64_t bits = rng.Next64();
     const auto wide = std::bit_cast<double>(bits);
     const auto narrow = std::bit_cast<float>(static_cast<uint32_t>(bits));
     if (std::isfinite(wide)) ExpectRoundTrip(wide);

@@ -28,14 +28,12 @@ struct FloatFormat {
   using Bits = uint32_t;
   static constexpr int kMantissa = 23;
   static constexpr int kBias = 150;  // value = significand · 2^(stored − kBias)
-  static constexpr int kDigits = 9;  // that suffice for any value
 };
 
 struct DoubleFormat {
   using Bits = uint64_t;
   static constexpr int kMantissa = 52;
   static constexpr int kBias = 1075;
-  static constexpr int kDigits = 17;
 };
 
 // ⌊log10(2^e)⌋, ⌊log10(¾·2^e)⌋ and ⌊log2(10^e)⌋, exact for |e| ≤ 1200.

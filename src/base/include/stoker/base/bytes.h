@@ -16,7 +16,8 @@ class Bytes {
  public:
   Bytes() = default;
   /// A view of memory owned by `owner` (may be null for memory that outlives all users).
-  Bytes(std::span<const std::byte> view, std::shared_ptr<const void> owner) : view_(view), owner_(std::move(owner)) {}
+  Bytes(std::span<const std::byte> view, std::shared_ptr<const void> owner)
+      : view_(view), owner_(std::move(owner)) {}
   /// Takes over a string.
   static Bytes Own(std::string text);
   /// Bytes with static storage duration.
@@ -47,7 +48,10 @@ class MutableBytes {
   std::span<std::byte> span() { return {data_.get(), size_}; }
   /// The same memory, now read-only and shareable, cut to `size` (at most size()).
   Bytes Freeze(size_t size) &&;
-  Bytes Freeze() && { const size_t whole = size_; return std::move(*this).Freeze(whole); }
+  Bytes Freeze() && {
+    const size_t whole = size_;
+    return std::move(*this).Freeze(whole);
+  }
 
  private:
   std::shared_ptr<std::byte> data_;

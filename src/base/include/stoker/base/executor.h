@@ -12,7 +12,7 @@ namespace stoker::base {
 struct ExecutorOptions {
   std::string name = "executor";  // thread names: name/0, name/1, …
   size_t threads = 1;
-  size_t queue_limit = 65536;     // tasks waiting at most
+  size_t queue_limit = 65536;  // tasks waiting at most
 };
 
 /// A fixed pool of threads that runs tasks from one bounded queue, first come first served.

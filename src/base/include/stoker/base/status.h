@@ -82,9 +82,18 @@ class [[nodiscard]] Result {
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
 
-  T& value() & { CHECK(ok()); return *value_; }
-  const T& value() const& { CHECK(ok()); return *value_; }
-  T&& value() && { CHECK(ok()); return std::move(*value_); }
+  T& value() & {
+    CHECK(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    CHECK(ok());
+    return *value_;
+  }
+  T&& value() && {
+    CHECK(ok());
+    return std::move(*value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -102,10 +111,10 @@ class [[nodiscard]] Result {
 #define STOKER_CONCAT(a, b) STOKER_CONCAT_INNER(a, b)
 
 /// Returns from the calling function with the status of `expression` unless it is OK.
-#define STOKER_RETURN_IF_ERROR(expression)                              \
-  do {                                                                  \
-    ::stoker::base::Status stoker_status_ = (expression);               \
-    if (!stoker_status_.ok()) return stoker_status_;                    \
+#define STOKER_RETURN_IF_ERROR(expression)                \
+  do {                                                    \
+    ::stoker::base::Status stoker_status_ = (expression); \
+    if (!stoker_status_.ok()) return stoker_status_;      \
   } while (false)
 
 /// Declares or assigns `target` from a Result, or returns its status from the calling function.

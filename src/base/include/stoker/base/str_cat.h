@@ -12,14 +12,14 @@ namespace internal {
 /// One argument of StrCat as text. Numbers are printed shortest-round-trip, bools as true/false.
 class Piece {
  public:
-  Piece(std::string_view text) : text_(text) {}                // NOLINT: implicit by design
-  Piece(const std::string& text) : text_(text) {}              // NOLINT
+  Piece(std::string_view text) : text_(text) {}                    // NOLINT: implicit by design
+  Piece(const std::string& text) : text_(text) {}                  // NOLINT
   Piece(const char* text) : text_(text == nullptr ? "" : text) {}  // NOLINT
-  Piece(bool value) : text_(value ? "true" : "false") {}       // NOLINT
-  Piece(char value) : text_(buffer_, 1) { buffer_[0] = value; }  // NOLINT
+  Piece(bool value) : text_(value ? "true" : "false") {}           // NOLINT
+  Piece(char value) : text_(buffer_, 1) { buffer_[0] = value; }    // NOLINT
   template <typename N>
-    requires((std::integral<N> || std::floating_point<N>) && !std::same_as<N, bool> && !std::same_as<N, char>)
-  Piece(N value) {  // NOLINT
+  requires((std::integral<N> || std::floating_point<N>)&&!std::same_as<N, bool> && !std::same_as<N, char>)
+      Piece(N value) {  // NOLINT
     auto [end, error] = std::to_chars(buffer_, buffer_ + sizeof(buffer_), value);
     text_ = {buffer_, static_cast<size_t>(end - buffer_)};
     static_cast<void>(error);
