@@ -18,13 +18,16 @@ namespace internal {
 class GrpcStream;
 }
 
-using GrpcMetadata = std::vector<std::pair<std::string, std::string>>;  // lower-case names; -bin values decoded
+using GrpcMetadata =
+    std::vector<std::pair<std::string, std::string>>;  // lower-case names; -bin values decoded
 
 /// The server's side of one call: what was asked, and the way to answer. Shared between the
 /// connection and whoever answers; every call is thread-safe and none blocks.
 class GrpcCall {
  public:
   explicit GrpcCall(std::shared_ptr<internal::GrpcStream> stream);
+  GrpcCall(const GrpcCall&) = delete;
+  GrpcCall& operator=(const GrpcCall&) = delete;
   /// "/inference.GRPCInferenceService/ModelInfer"
   std::string_view path() const;
   const GrpcMetadata& metadata() const;
@@ -67,29 +70,33 @@ struct GrpcServerOptions {
   uint16_t port = 8001;  // 0: any free one
   std::string port_option = "--grpc-port";
   bool reuse_port = false;
-  size_t message_bytes_max = 2147483647;      // of one message, before and after decompression
-  size_t buffered_bytes_max = 2ull << 30;     // receive memory of all connections together
-  size_t header_bytes_max = 64 << 10;         // of one header list
+  size_t message_bytes_max = 2147483647;   // of one message, before and after decompression
+  size_t buffered_bytes_max = 2ull << 30;  // receive memory of all connections together
+  size_t header_bytes_max = 64 << 10;      // of one header list
   size_t connections_max = 16384;
-  uint32_t streams_max = 1024;                // concurrent, per connection
+  uint32_t streams_max = 1024;  // concurrent, per connection
   uint32_t stream_window_bytes = 1 << 20;
   uint32_t connection_window_bytes = 16 << 20;
-  size_t write_backlog_bytes_max = 64 << 20;  // per call
-  uint32_t resets_per_second_max = 200;       // RST_STREAM flood (rapid reset) limit per connection
+  size_t write_backlog_bytes_max = 64 << 20;      // per call
+  uint32_t resets_per_second_max = 200;           // RST_STREAM flood (rapid reset) limit per connection
   uint32_t control_frames_per_second_max = 1000;  // PING, SETTINGS, PRIORITY flood limit per connection
   bool gzip_responses = false;
   int64_t keepalive_time_ns = 7'200'000'000'000;  // PING after that much silence
   int64_t keepalive_timeout_ns = 20'000'000'000;  // close when it is not answered
   int64_t handshake_timeout_ns = 20'000'000'000;  // preface and SETTINGS
-  int64_t idle_timeout_ns = 0;                    // 0: never
+  int64_t idle_timeout_ns = 0;                    // connection without calls; 0: never
+  int64_t read_timeout_ns = 60'000'000'000;       // within a message, without any progress
+  int64_t write_timeout_ns = 60'000'000'000;      // answers wait, without any progress
 };
 
 /// A gRPC server over HTTP/2 without TLS (h2c by prior knowledge), framing by nghttp2, on shared
-/// event loops. It speaks the gRPC wire protocol (PROTOCOL-HTTP2.md of the gRPC project): deadlines, cancellation, message caps,
-/// identity and gzip, trailers-only errors, GOAWAY at drain. Knows nothing of any service.
+/// event loops. It speaks the gRPC wire protocol (PROTOCOL-HTTP2.md of the gRPC project): deadlines,
+/// cancellation, message caps, identity and gzip, trailers-only errors, GOAWAY at drain. Knows nothing of any
+/// service.
 class GrpcServer {
  public:
-  static base::Result<std::unique_ptr<GrpcServer>> Listen(GrpcServerOptions options, EventLoops* loops, GrpcDispatcher dispatcher);
+  static base::Result<std::unique_ptr<GrpcServer>> Listen(GrpcServerOptions options, EventLoops* loops,
+                                                          GrpcDispatcher dispatcher);
   ~GrpcServer();
   uint16_t port() const;
   /// Stops accepting, sends GOAWAY, lets running calls end; each connection closes when its last

@@ -1,0 +1,59 @@
+#include <stoker/net/grpc_server.h>
+
+#include <utility>
+#include <vector>
+
+#include <stoker/net/listener.h>
+
+#include "grpc_lane.h"
+
+namespace stoker::net {
+
+struct GrpcServer::State {
+  EventLoops* loops = nullptr;
+  std::shared_ptr<internal::GrpcShared> shared;
+  std::unique_ptr<Listener> listener;
+  std::vector<std::shared_ptr<internal::GrpcLane>> lanes;  // by loop; shared with the calls
+};
+
+base::Result<std::unique_ptr<GrpcServer>> GrpcServer::Listen(GrpcServerOptions options, EventLoops* loops,
+                                                             GrpcDispatcher dispatcher) {
+  auto state = std::make_shared<State>();
+  state->loops = loops;
+  STOKER_ASSIGN_OR_RETURN(state->listener, Listener::Listen({.name = options.name,
+                                                             .address = options.address,
+                                                             .port = options.port,
+                                                             .port_option = options.port_option,
+                                                             .reuse_port = options.reuse_port,
+                                                             .connections_max = options.connections_max},
+                                                            loops));
+  state->shared = std::make_shared<internal::GrpcShared>(std::move(options), std::move(dispatcher));
+  for (size_t i = 0; i < loops->size(); ++i) {
+    state->lanes.push_back(
+        std::make_shared<internal::GrpcLane>(&loops->at(i), state->shared, state->listener.get()));
+  }
+  state->listener->Start([raw = state.get()](EventLoop& loop, int fd, std::string peer) {
+    raw->lanes[static_cast<size_t>(loop.index())]->Adopt(fd, std::move(peer));
+  });
+  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(state)));
+}
+
+GrpcServer::GrpcServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+GrpcServer::~GrpcServer() {
+  state_->listener->CloseAndWait();
+  state_->loops->RunOnAll(
+      [this](EventLoop& loop) { state_->lanes[static_cast<size_t>(loop.index())]->Close(); });
+}
+
+uint16_t GrpcServer::port() const { return state_->listener->port(); }
+
+void GrpcServer::Drain() {
+  state_->listener->Close();
+  for (const auto& lane : state_->lanes) lane->loop().Post([lane] { lane->Drain(); });
+}
+
+size_t GrpcServer::open_connections() const { return state_->listener->open_connections(); }
+size_t GrpcServer::open_calls() const { return state_->shared->open_calls.load(std::memory_order_relaxed); }
+
+}  // namespace stoker::net
