@@ -1,0 +1,205 @@
+#include "http/control.h"
+
+#include <memory>
+
+#include <stoker/base/base64.h>
+#include <stoker/base/executor.h>
+#include <stoker/base/json.h>
+#include <stoker/base/str_cat.h>
+#include <stoker/host/host.h>
+#include <stoker/observe/log.h>
+
+#include "http/infer_answer.h"
+
+namespace stoker::serve {
+namespace {
+
+using base::JsonKind;
+using base::JsonValue;
+using base::StrCat;
+
+/// The body as an object; an empty body, or any root that is no object, is an empty object.
+base::Result<JsonValue> ReadBody(const net::HttpRequest& request) {
+  if (request.body.empty()) return JsonValue();
+  auto value = JsonValue::Parse(request.body.text());
+  if (!value.ok())
+    return base::Internal(StrCat("failed to parse the request JSON buffer: ", value.status().message()));
+  return value;
+}
+
+net::HttpResponse Done() {
+  net::HttpResponse answer;
+  answer.content_type = "application/json";
+  return answer;
+}
+
+/// Gives the outcome of a control call to its connection; shared because std::function must be copyable.
+std::function<void(base::Status)> Reply(net::HttpResponder responder) {
+  auto shared = std::make_shared<net::HttpResponder>(std::move(responder));
+  return [shared](const base::Status& status) { shared->Send(status.ok() ? Done() : ErrorAnswer(status)); };
+}
+
+base::Result<host::LoadRequest> ReadLoadRequest(std::string_view model, const net::HttpRequest& request) {
+  host::LoadRequest load;
+  load.model = std::string(model);
+  STOKER_ASSIGN_OR_RETURN(const JsonValue body, ReadBody(request));
+  const JsonValue* parameters = body.Find("parameters");
+  if (parameters == nullptr) return load;
+  if (!parameters->is(JsonKind::kObject))
+    return base::Internal("Unable to parse 'parameters': it must be an object");
+  for (const auto& [name, value] : parameters->object()) {
+    const bool is_file = name.starts_with("file:");
+    if (name != "config" && !is_file) {
+      return base::Internal(StrCat("unrecognized load parameter ", base::Quoted(name),
+                                   "; 'config' and 'file:<version>/<path>' are known"));
+    }
+    if (!value.is(JsonKind::kString))
+      return base::Internal(StrCat("load parameter ", base::Quoted(name), " must be a string"));
+    if (!is_file) {
+      load.config_json = value.string();
+      continue;
+    }
+    auto content = base::DecodeBase64(value.string());
+    if (!content.ok()) return content.status().WithContext(StrCat("load parameter ", base::Quoted(name)));
+    load.files.emplace_back(name, base::Bytes::Own(std::move(content).value()));
+  }
+  return load;
+}
+
+base::Status ReadUnsigned(const JsonValue& value, std::string_view name, uint32_t* out) {
+  const auto number = value.is(JsonKind::kNumber) ? value.integer() : std::nullopt;
+  if (!number || *number < 0 || *number > UINT32_MAX) {
+    return base::Internal(StrCat("log setting '", name, "' must be an unsigned integer"));
+  }
+  *out = static_cast<uint32_t>(*number);
+  return base::OkStatus();
+}
+
+base::Status ReadFormat(const JsonValue& value, observe::LogFormat* out) {
+  if (!value.is(JsonKind::kString)) return base::Internal("log setting 'log_format' must be a string");
+  if (value.string() == "default") {
+    *out = observe::LogFormat::kDefault;
+  } else if (value.string() == "ISO8601") {
+    *out = observe::LogFormat::kIso8601;
+  } else {
+    return base::Unavailable(StrCat("Attempt to set log_format to an unknown format ",
+                                    base::Quoted(value.string()), "; 'default' and 'ISO8601' are known"));
+  }
+  return base::OkStatus();
+}
+
+base::Status ApplyLogMember(const std::string& name, const JsonValue& value, observe::LogSettings* settings) {
+  bool* flag = name == "log_info"      ? &settings->info
+               : name == "log_warning" ? &settings->warning
+               : name == "log_error"   ? &settings->error
+                                       : nullptr;
+  if (flag != nullptr) {
+    if (!value.is(JsonKind::kBool))
+      return base::Internal(StrCat("log setting '", name, "' must be true or false"));
+    *flag = value.boolean();
+  }
+  if (name == "log_verbose_level") return ReadUnsigned(value, name, &settings->verbose_level);
+  if (name == "log_format") return ReadFormat(value, &settings->format);
+  if (name == "log_file") {
+    return base::Unimplemented(
+        "the log file cannot be changed while the server runs; start it with --log-file");
+  }
+  return base::OkStatus();
+}
+
+std::string WriteLogSettings(const observe::LogSettings& settings) {
+  std::string text;
+  base::JsonWriter json(&text);
+  json.BeginObject();
+  json.Key("log_file").String(settings.file);
+  json.Key("log_info").Bool(settings.info);
+  json.Key("log_warning").Bool(settings.warning);
+  json.Key("log_error").Bool(settings.error);
+  json.Key("log_verbose_level").Uint(settings.verbose_level);
+  json.Key("log_format").String(settings.format == observe::LogFormat::kIso8601 ? "ISO8601" : "default");
+  json.EndObject();
+  return text;
+}
+
+}  // namespace
+
+net::HttpResponse RepositoryIndex(const DoorContext& context, const net::HttpRequest& request) {
+  const auto body = ReadBody(request);
+  if (!body.ok()) return ErrorAnswer(body.status());
+  bool ready_only = false;
+  if (const JsonValue* ready = body->Find("ready")) {
+    if (!ready->is(JsonKind::kBool))
+      return ErrorAnswer(base::StatusCode::kInternal, "Unable to parse 'ready': it must be true or false");
+    ready_only = ready->boolean();
+  }
+  std::string text;
+  base::JsonWriter json(&text);
+  json.BeginArray();
+  for (const auto& entry : context.host->Index(ready_only)) {
+    json.BeginObject();
+    json.Key("name").String(entry.name);
+    if (!entry.version.empty()) json.Key("version").String(entry.version);
+    if (!entry.state.empty()) json.Key("state").String(entry.state);
+    if (!entry.reason.empty()) json.Key("reason").String(entry.reason);
+    json.EndObject();
+  }
+  json.EndArray();
+  net::HttpResponse answer = Done();
+  answer.body.push_back(base::Bytes::Own(std::move(text)));
+  return answer;
+}
+
+void LoadModel(const DoorContext& context, const DoorOptions& options, std::string_view model,
+               net::HttpRequest request, net::HttpResponder responder) {
+  struct Parcel {
+    std::string model;
+    net::HttpRequest request;
+    net::HttpResponder responder;
+  };
+  auto parcel =
+      std::make_shared<Parcel>(Parcel{std::string(model), std::move(request), std::move(responder)});
+  auto work = [&context, parcel] {
+    auto load = ReadLoadRequest(parcel->model, parcel->request);
+    if (!load.ok()) return parcel->responder.Send(ErrorAnswer(load.status()));
+    context.host->Load(std::move(load).value(), Reply(std::move(parcel->responder)));
+  };
+  if (parcel->request.body.size() <= options.inline_body_bytes_max) return work();
+  const base::Status queued = context.executor->Submit(work);
+  if (!queued.ok()) parcel->responder.Send(ErrorAnswer(base::StatusCode::kUnavailable, queued.message()));
+}
+
+void UnloadModel(const DoorContext& context, std::string_view model, net::HttpRequest request,
+                 net::HttpResponder responder) {
+  const auto body = ReadBody(request);
+  if (!body.ok()) return responder.Send(ErrorAnswer(body.status()));
+  bool dependents = false;
+  if (const JsonValue* parameters = body->Find("parameters")) {
+    if (const JsonValue* flag = parameters->Find("unload_dependents")) {
+      if (!flag->is(JsonKind::kBool)) {
+        return responder.Send(ErrorAnswer(base::StatusCode::kInternal,
+                                          "Unable to parse 'unload_dependents': it must be true or false"));
+      }
+      dependents = flag->boolean();
+    }
+  }
+  context.host->Unload(std::string(model), dependents, Reply(std::move(responder)));
+}
+
+net::HttpResponse LogSettings(const DoorContext& context, const net::HttpRequest& request) {
+  if (request.method == net::HttpMethod::kPost) {
+    const auto body = ReadBody(request);
+    if (!body.ok()) return ErrorAnswer(body.status());
+    observe::LogSettings settings = context.log->settings();
+    for (const auto& [name, value] : body->object()) {
+      const base::Status status = ApplyLogMember(name, value, &settings);
+      if (!status.ok()) return ErrorAnswer(status);
+    }
+    const base::Status applied = context.log->Apply(settings);
+    if (!applied.ok()) return ErrorAnswer(applied);
+  }
+  net::HttpResponse answer = Done();
+  answer.body.push_back(base::Bytes::Own(WriteLogSettings(context.log->settings())));
+  return answer;
+}
+
+}  // namespace stoker::serve

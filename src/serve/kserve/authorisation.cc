@@ -1,0 +1,7 @@
+#include "kserve/authorisation.h"
+
+namespace stoker::serve {
+
+base::Status Authorise(ApiCategory /*category*/) { return base::OkStatus(); }
+
+}  // namespace stoker::serve
