@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <openvino/runtime/compiled_model.hpp>
+#include <openvino/runtime/core.hpp>
+
+#include <stoker/base/status.h>
+#include <stoker/engines/engine.h>
+
+#include "openvino/network.h"
+#include "openvino/settings.h"
+
+namespace stoker::engines::internal {
+
+/// What measuring a model decided; kept so that a reload need not measure again.
+struct TuningChoice {
+  bool static_rows = false;   // one compilation per batch size instead of one for all
+  bool row_by_row = false;    // the file's batch cannot be changed: rows are run in groups of that size
+  int streams = 1;            // instances that run at once
+  std::string why;
+};
+
+/// A compilation of a network. `rows` is its fixed batch, 0 when it takes any.
+struct Variant {
+  int64_t rows = 0;
+  ov::CompiledModel compiled;
+};
+
+/// A network ready to run. Immutable; shared by all instances, so that weights exist once.
+struct Executable {
+  Network network;
+  std::vector<Variant> variants;  // ascending `rows`
+  TuningChoice choice;
+  int threads = 1;
+};
+
+/// Compiles a network, measuring for about a second and a half at most what suits it best unless
+/// `remembered` tells. Uses all of the model's cores meanwhile.
+base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const OpenvinoSettings& settings,
+                                         const std::vector<int64_t>& sizes_wanted, const TuningChoice* remembered);
+
+/// Batch sizes to compile for: powers of two up to the maximum, the maximum, wanted ones; at most 10.
+std::vector<int64_t> StaticSizes(int64_t rows_max, const std::vector<int64_t>& wanted);
+
+/// An instance of it. `executable` must outlive it.
+base::Result<std::unique_ptr<EngineInstance>> MakeOpenvinoInstance(const Executable& executable);
+
+}  // namespace stoker::engines::internal
