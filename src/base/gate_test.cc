@@ -35,7 +35,7 @@ TEST(GateTest, CountsAndRefusesWhenClosed) {
 }
 
 TEST(GateTest, WaitSeesAllWorkAndMayDestroyTheGate) {
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 30; ++round) {
     auto gate = std::make_unique<Gate>();
     std::atomic<int> begun = 0;
     int done[4] = {};  // plain ints: a race here is a failure of the gate
