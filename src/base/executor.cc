@@ -1,19 +1,13 @@
 #include <stoker/base/executor.h>
 
-#include <pthread.h>
-
 #include <deque>
-#include <thread>
 #include <vector>
 
 #include <stoker/base/mutex.h>
 #include <stoker/base/str_cat.h>
+#include <stoker/base/thread.h>
 
 namespace stoker::base {
-
-void SetThreadName(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-}
 
 struct Executor::State {
   explicit State(ExecutorOptions o) : options(std::move(o)) {}
@@ -37,15 +31,13 @@ struct Executor::State {
   CondVar wake;
   std::deque<std::function<void()>> tasks GUARDED_BY(mutex);
   bool stopping GUARDED_BY(mutex) = false;
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
 };
 
 Executor::Executor(ExecutorOptions options) : state_(std::make_unique<State>(std::move(options))) {
   for (size_t i = 0; i < state_->options.threads; ++i) {
-    state_->threads.emplace_back([state = state_.get(), i] {
-      SetThreadName(StrCat(state->options.name, "/", i));
-      state->Work();
-    });
+    state_->threads.emplace_back(StrCat(state_->options.name, "/", i),
+                                 [state = state_.get()] { state->Work(); });
   }
 }
 
@@ -69,9 +61,7 @@ void Executor::Shutdown() {
     state_->stopping = true;
     state_->wake.NotifyAll();
   }
-  for (auto& thread : state_->threads) {
-    if (thread.joinable()) thread.join();
-  }
+  for (Thread& thread : state_->threads) thread.Join();
 }
 
 size_t Executor::queued() const {

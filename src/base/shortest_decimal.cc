@@ -155,7 +155,8 @@ char* LayOut(char* at, const Spelling& digits, int exponent) {
     return at + 1 + (digits.count > exponent + 2 ? digits.count : exponent + 2);
   }
   if (exponent < 0 && exponent >= -4) {
-    std::memcpy(at, "0.000000", 8);
+    static constexpr char kZeros[8] = {'0', '.', '0', '0', '0', '0', '0', '0'};
+    std::memcpy(at, kZeros, 8);
     at += 1 - exponent;
     at[0] = digits.first;
     std::memcpy(at + 1, &digits.tail, 16);

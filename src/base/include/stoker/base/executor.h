@@ -6,6 +6,7 @@
 #include <string>
 
 #include <stoker/base/status.h>
+#include <stoker/base/thread.h>
 
 namespace stoker::base {
 
@@ -34,8 +35,5 @@ class Executor {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Names the calling thread for debuggers and `top` (cut to 15 bytes).
-void SetThreadName(const std::string& name);
 
 }  // namespace stoker::base
