@@ -10,6 +10,7 @@ export PATH=$PATH:$STOKER_ASIDE/usr/bin:$STOKER_ASIDE/usr/sbin
 export LC_ALL=C.UTF-8
 # A user's own Python settings must not leak into the pinned environments.
 unset PYTHONPATH PYTHONHOME
+export PYTHONDONTWRITEBYTECODE=1
 
 # The Python environment of a kind (build, demo, test, bench): named after what it holds.
 venv_folder() {
