@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <stoker/base/status.h>
@@ -51,6 +52,8 @@ struct ModelOverrides {
 class ModelSource {
  public:
   virtual ~ModelSource() = default;
+  /// The names of the models there are, ascending. Quick: looks at no files.
+  virtual base::Result<std::vector<std::string>> Names() = 0;
   /// All models there are, by name ascending. A folder that cannot be read is an error that names it.
   virtual base::Result<std::vector<ModelListing>> Scan() = 0;
   /// One model. kNotFound when there is no such folder.
