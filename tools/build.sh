@@ -7,24 +7,26 @@ source tools/paths.sh
 
 usage() {
   cat <<'END'
-Usage: ./dev build [--preset NAME] [--target NAME]... [--jobs N] [--no-install]
+Usage: ./dev build [--preset NAME] [--bench] [--target NAME]... [--jobs N] [--no-install]
 
   ./dev build                           build/bin/stoker, optimised
   ./dev build --preset test             build/test: with the unit tests
   ./dev build --preset asan             build/asan: clang, address + undefined behaviour, fuzz targets
   ./dev build --preset tsan             build/tsan: clang, data races
+  ./dev build --bench                   with the measuring programs of bench/
   ./dev build --target stoker_base      only this target
 END
 }
 
 preset=release jobs=$(nproc) install=1
-targets=()
+targets=() options=()
 value() { [ $# -ge 2 ] || { echo "build: $1 wants a value" >&2; exit 2; }; }
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) value "$@"; preset=$2; shift 2;;
     --target) value "$@"; targets+=("$2"); shift 2;;
     --jobs) value "$@"; jobs=$2; shift 2;;
+    --bench) options+=(-DSTOKER_BENCH=ON); shift;;
     --no-install) install=0; shift;;
     -h|--help) usage; exit 0;;
     *) echo "build: unknown option '$1' (see ./dev build --help)" >&2; exit 2;;
@@ -38,11 +40,13 @@ case $preset in
 esac
 [ $install = 0 ] || tools/install.sh "$kind"
 
-options=()
 case $preset in
   # Sanitizer builds do without OpenVINO: its plugin reports races and leaks of its own.
   asan|tsan) ;;
-  *) options+=("-DOpenVINO_DIR=$(openvino_cmake)");;
+  *)
+    openvino=$(openvino_cmake)
+    [ -n "$openvino" ] || { echo "build: OpenVINO is not there; run tools/install.sh build" >&2; exit 1; }
+    options+=("-DOpenVINO_DIR=$openvino");;
 esac
 if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 
