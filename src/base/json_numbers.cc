@@ -25,7 +25,8 @@ inline uint64_t ParseEight(uint64_t chunk) {
 }
 
 /// Passes digits, folding them into *value (modulo 2^64).
-inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
+[[gnu::always_inline]] inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
+  const char* const begin = p;
   uint64_t sum = *value;
   while (end - p >= 8) {
     const uint64_t chunk = LoadEight(p);
@@ -37,7 +38,9 @@ inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
       continue;
     }
     const int digits = std::countr_zero(stops) >> 3;
-    if (digits != 0) {
+    if (digits == 1 && p != begin) {  // the 17th digit of a double
+      sum = sum * 10 + (raw & 0xFF);
+    } else if (digits != 0) {
       const int unused = 64 - 8 * digits;
       const uint64_t padded = chunk << unused | (kOnes * '0') >> (64 - unused);
       sum = sum * kWholePowers[static_cast<size_t>(digits)] + ParseEight(padded);
@@ -47,6 +50,60 @@ inline const char* ScanDigits(const char* p, const char* end, uint64_t* value) {
   }
   for (; p != end && IsDigit(*p); ++p) sum = sum * 10 + static_cast<uint64_t>(*p - '0');
   *value = sum;
+  return p;
+}
+
+const char* ScanExponent(const char* p, const char* end, int64_t* exponent) {
+  const bool sign = p != end && (*p == '-' || *p == '+');
+  const bool negative = sign && *p == '-';
+  if (sign) ++p;
+  if (p == end || !IsDigit(*p)) return nullptr;
+  int64_t value = 0;
+  // Saturates far beyond any exponent that matters, and above the length of any text.
+  for (; p != end && IsDigit(*p); ++p) {
+    if (value < (int64_t{1} << 55)) value = value * 10 + (*p - '0');
+  }
+  *exponent += negative ? -value : value;
+  return p;
+}
+
+[[gnu::always_inline]] inline const char* ScanDecimalInline(const char* p, const char* end, Decimal* out) {
+  out->negative = p != end && *p == '-';
+  if (out->negative) ++p;
+  if (p == end) return nullptr;
+  uint64_t digits = 0;
+  int64_t significant = 0;
+  if (*p == '0') {
+    ++p;
+    if (p != end && IsDigit(*p)) return nullptr;
+  } else {
+    const char* const first = p;
+    // Rarely more than three digits stand before the point: not worth looking at eight together.
+    while (p != end && p - first < 4 && IsDigit(*p)) digits = digits * 10 + static_cast<uint64_t>(*p++ - '0');
+    if (p - first == 4) p = ScanDigits(p, end, &digits);
+    significant = p - first;
+    if (significant == 0) return nullptr;
+  }
+  int64_t exponent = 0;
+  if (p != end && *p == '.') {
+    const char* const first = ++p;
+    if (significant == 0) {
+      while (p != end && *p == '0') ++p;
+    }
+    const char* const counted = p;
+    p = ScanDigits(p, end, &digits);
+    if (p == first) return nullptr;
+    significant += p - counted;
+    exponent = first - p;
+    out->fraction = true;
+  }
+  if (p != end && (*p | 0x20) == 'e') {
+    p = ScanExponent(p + 1, end, &exponent);
+    out->fraction = true;
+  }
+  out->digits = digits;
+  out->exponent = exponent;
+  out->significant = significant;
   return p;
 }
 
@@ -119,7 +176,7 @@ template <typename T>
 inline const char* ParseLeaf(const char* p, const char* end, T* out,
                              Fault* fault) requires std::floating_point<T> {
   Decimal d;
-  const char* const last = ScanDecimal(p, end, &d);
+  const char* const last = ScanDecimalInline(p, end, &d);
   if (last == nullptr) [[unlikely]] {
     double special;
     const char* const past = ScanSpecial(p, end, &special);
@@ -192,59 +249,6 @@ std::string Wanted() {
 }
 
 }  // namespace
-
-inline const char* ScanExponent(const char* p, const char* end, int64_t* exponent) {
-  const bool sign = p != end && (*p == '-' || *p == '+');
-  const bool negative = sign && *p == '-';
-  if (sign) ++p;
-  if (p == end || !IsDigit(*p)) return nullptr;
-  int64_t value = 0;
-  // Saturates far beyond any exponent that matters, and above the length of any text.
-  for (; p != end && IsDigit(*p); ++p) {
-    if (value < (int64_t{1} << 55)) value = value * 10 + (*p - '0');
-  }
-  *exponent += negative ? -value : value;
-  return p;
-}
-
-inline __attribute__((always_inline)) const char* ScanDecimalInline(const char* p, const char* end,
-                                                                    Decimal* out) {
-  out->negative = p != end && *p == '-';
-  if (out->negative) ++p;
-  if (p == end) return nullptr;
-  uint64_t digits = 0;
-  int64_t significant = 0;
-  if (*p == '0') {
-    ++p;
-    if (p != end && IsDigit(*p)) return nullptr;
-  } else {
-    const char* const first = p;
-    p = ScanDigits(p, end, &digits);
-    significant = p - first;
-    if (significant == 0) return nullptr;
-  }
-  int64_t exponent = 0;
-  if (p != end && *p == '.') {
-    const char* const first = ++p;
-    if (significant == 0) {
-      while (p != end && *p == '0') ++p;
-    }
-    const char* const counted = p;
-    p = ScanDigits(p, end, &digits);
-    if (p == first) return nullptr;
-    significant += p - counted;
-    exponent = first - p;
-    out->fraction = true;
-  }
-  if (p != end && (*p | 0x20) == 'e') {
-    p = ScanExponent(p + 1, end, &exponent);
-    out->fraction = true;
-  }
-  out->digits = digits;
-  out->exponent = exponent;
-  out->significant = significant;
-  return p;
-}
 
 const char* ScanDecimal(const char* p, const char* end, Decimal* out) {
   return ScanDecimalInline(p, end, out);
@@ -369,7 +373,7 @@ Status JsonReader::ReadNumberArray(T* out, size_t count) {
     size_t count;
     Status status;
 
-    const char* operator()(const char* p) {
+    [[gnu::always_inline]] const char* operator()(const char* p) {
       if (next == last) [[unlikely]] {
         status = reader->Fail(p, StrCat("the array has more than the expected ", count, " elements"));
         return nullptr;
