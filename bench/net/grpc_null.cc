@@ -142,8 +142,11 @@ int Main(int argc, char** argv) {
   int signal = 0;
   sigwait(&signals, &signal);
   (*server)->Drain();
-  timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
-  for (int i = 0; i < 500 && (*server)->open_connections() > 0; ++i) nanosleep(&pause, nullptr);
+  // A second signal ends the wait at once.
+  const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
+  for (int i = 0; i < 500 && (*server)->open_connections() > 0 && sigtimedwait(&signals, nullptr, &pause) < 0;
+       ++i) {
+  }
   executor.Shutdown();
   return 0;
 }

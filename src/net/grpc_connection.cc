@@ -43,7 +43,7 @@ GrpcConnection::GrpcConnection(GrpcLane* lane, int fd, std::string peer)
 GrpcConnection::~GrpcConnection() = default;
 
 void GrpcConnection::Start() {
-  accepted_ns_ = received_ns_ = idle_since_ns_ = base::Clock::Real().NowNs();
+  accepted_ns_ = received_ns_ = idle_since_ns_ = NowNs();
   auto session = GrpcSession::Make(&lane_->shared(), peer_, this);
   if (session.ok()) session_ = *std::move(session);
   watched_ = EPOLLIN;
@@ -60,6 +60,8 @@ void GrpcConnection::OnOutput() {
   lane_->Schedule(this);
 }
 
+int64_t GrpcConnection::NowNs() const { return lane_->loop().now_ns(); }
+
 void GrpcConnection::OnEvents(uint32_t events) {
   if (state_ == State::kLingering) {
     Discard();
@@ -72,7 +74,6 @@ void GrpcConnection::OnEvents(uint32_t events) {
 
 void GrpcConnection::Read() {
   const std::span<std::byte> buffer = lane_->read_buffer();
-  const int64_t now_ns = lane_->loop().now_ns();
   for (int i = 0; i < kReadsPerRound && !failed_; ++i) {
     const ssize_t size = recv(fd_, buffer.data(), buffer.size(), 0);
     if (size < 0 && errno == EINTR) continue;
@@ -81,8 +82,8 @@ void GrpcConnection::Read() {
       Close();
       return;
     }
-    received_ns_ = now_ns;
-    failed_ = !session_->Receive(buffer.first(static_cast<size_t>(size)), now_ns).ok();
+    received_ns_ = NowNs();
+    failed_ = !session_->Receive(buffer.first(static_cast<size_t>(size))).ok();
     if (static_cast<size_t>(size) < buffer.size()) break;
   }
   OnOutput();
@@ -109,7 +110,7 @@ bool GrpcConnection::WriteOutput() {
       output_.Consume(static_cast<size_t>(written));
       blocked_ns_ = 0;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (blocked_ns_ == 0) blocked_ns_ = base::Clock::Real().NowNs();
+      if (blocked_ns_ == 0) blocked_ns_ = NowNs();
       return false;
     } else if (errno != EINTR) {
       Close();
@@ -132,7 +133,7 @@ void GrpcConnection::Flush() {
       more = true;
       break;
     }
-    failed_ |= !session_->Produce(&output_, kProduceBytes, lane_->loop().now_ns()).ok();
+    failed_ |= !session_->Produce(&output_, kProduceBytes).ok();
     if (output_.empty()) break;
     written += output_.size();
   }
@@ -145,7 +146,7 @@ void GrpcConnection::Flush() {
   if (session_->open_calls() > 0) {
     idle_since_ns_ = 0;
   } else if (idle_since_ns_ == 0) {
-    idle_since_ns_ = lane_->loop().now_ns();
+    idle_since_ns_ = NowNs();
   }
   Rearm();
 }
@@ -159,7 +160,7 @@ void GrpcConnection::Watch(uint32_t events) {
 void GrpcConnection::Linger() {
   session_.reset();
   state_ = State::kLingering;
-  lingering_ns_ = base::Clock::Real().NowNs();
+  lingering_ns_ = NowNs();
   shutdown(fd_, SHUT_WR);
   Watch(EPOLLIN);
   Rearm();
@@ -167,7 +168,7 @@ void GrpcConnection::Linger() {
 
 void GrpcConnection::Drain() {
   if (state_ != State::kOpen || draining_ns_ != 0) return;
-  draining_ns_ = base::Clock::Real().NowNs();
+  draining_ns_ = NowNs();
   session_->BeginDrain();
 }
 
@@ -206,13 +207,13 @@ void GrpcConnection::Rearm() {
   if (timer_ != 0 && timer_ns_ <= next_ns) return;
   if (timer_ != 0) lane_->loop().CancelTimer(timer_);
   timer_ns_ = next_ns;
-  const int64_t wait_ns = next_ns - base::Clock::Real().NowNs();
+  const int64_t wait_ns = next_ns - NowNs();
   timer_ = lane_->loop().After(std::clamp<int64_t>(wait_ns, 0, kTimerNsMax), [this] { OnTimer(); });
 }
 
 void GrpcConnection::OnTimer() {
   timer_ = 0;
-  CheckTimes(base::Clock::Real().NowNs());
+  CheckTimes(NowNs());
   if (state_ == State::kLingering) {
     Rearm();
   } else {
@@ -235,7 +236,7 @@ void GrpcConnection::CheckTimes(int64_t now_ns) {
     Close();
     return;
   }
-  session_->OnTime(now_ns);
+  session_->OnTime();
   if (draining_ns_ != 0 && over(draining_ns_, kDrainAnswerNs)) {
     session_->FinishDrain();
     draining_ns_ = kNever;  // announced once; After saturates

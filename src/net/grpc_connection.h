@@ -14,7 +14,7 @@ namespace stoker::net::internal {
 class GrpcLane;
 
 /// One socket and its session. The loop's thread only.
-class GrpcConnection final : public GrpcOutputListener {
+class GrpcConnection final : public GrpcSessionHost {
  public:
   GrpcConnection(GrpcLane* lane, int fd, std::string peer);
   ~GrpcConnection() override;
@@ -27,6 +27,7 @@ class GrpcConnection final : public GrpcOutputListener {
   /// Closes the socket and cancels its calls.
   void Close();
   void OnOutput() override;
+  int64_t NowNs() const override;
 
  private:
   enum class State : uint8_t { kOpen, kLingering, kClosed };

@@ -1,13 +1,10 @@
 #include "grpc_session.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <utility>
 
-#include <stoker/base/check.h>
 #include <stoker/base/str_cat.h>
 
 #include "grpc_wire.h"
@@ -15,32 +12,28 @@
 namespace stoker::net::internal {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-constexpr int64_t kStallChecks = 4;  // per timeout
-constexpr size_t kSentKept = 64;     // messages already sent that a queue may hold
+constexpr size_t kSentKept = 64;  // messages already sent that a queue may hold
 constexpr size_t kDeadlinesKeptMin = 64;
-constexpr std::string_view kAcceptedCodings = "identity,deflate,gzip";
 
-GrpcStream& AsCall(H2Stream& stream) { return static_cast<GrpcStream&>(stream); }
-
-// Remembers that a handler runs, so that it is not destroyed under its own feet.
-class HandlerScope {
- public:
-  explicit HandlerScope(GrpcStream& stream) : stream_(stream) { ++stream_.handler_depth; }
-  ~HandlerScope() {
-    if (--stream_.handler_depth == 0 && stream_.ended) stream_.handler.reset();
+// False for a coding that we do not know.
+bool ParseCoding(std::string_view name, ContentCoding* coding) {
+  if (name == "gzip") {
+    *coding = ContentCoding::kGzip;
+  } else if (name == "deflate") {
+    *coding = ContentCoding::kDeflate;
+  } else {
+    *coding = ContentCoding::kIdentity;
+    return name == "identity";
   }
-
- private:
-  GrpcStream& stream_;
-};
+  return true;
+}
 
 }  // namespace
 
 base::Result<std::unique_ptr<GrpcSession>> GrpcSession::Make(GrpcShared* shared,
                                                              std::shared_ptr<const GrpcPeer> peer,
-                                                             GrpcOutputListener* listener) {
-  std::unique_ptr<GrpcSession> session(new GrpcSession(shared, std::move(peer), listener));
+                                                             GrpcSessionHost* host) {
+  std::unique_ptr<GrpcSession> session(new GrpcSession(shared, std::move(peer), host));
   const GrpcServerOptions& options = shared->options;
   const H2Limits limits{.header_bytes_max = options.header_bytes_max,
                         .streams_max = options.streams_max,
@@ -52,27 +45,20 @@ base::Result<std::unique_ptr<GrpcSession>> GrpcSession::Make(GrpcShared* shared,
   return session;
 }
 
-GrpcSession::GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer,
-                         GrpcOutputListener* listener)
-    : shared_(shared), peer_(std::move(peer)), listener_(listener), next_stall_check_ns_(kNever) {}
+GrpcSession::GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer, GrpcSessionHost* host)
+    : shared_(shared), peer_(std::move(peer)), host_(host) {}
 
 GrpcSession::~GrpcSession() {
   while (first_ != nullptr) OnClose(*first_, static_cast<uint32_t>(H2Error::kCancel));
 }
 
-base::Status GrpcSession::Receive(std::span<const std::byte> data, int64_t now_ns) {
-  now_ns_ = now_ns;
-  return h2_->Receive(data, now_ns);
+base::Status GrpcSession::Receive(std::span<const std::byte> data) {
+  return h2_->Receive(data, host_->NowNs());
 }
 
-base::Status GrpcSession::Produce(H2Output* out, size_t bytes_max, int64_t now_ns) {
-  now_ns_ = now_ns;
-  return h2_->Produce(out, bytes_max);
-}
+base::Status GrpcSession::Produce(H2Output* out, size_t bytes_max) { return h2_->Produce(out, bytes_max); }
 
 bool GrpcSession::finished() const { return h2_->finished() || (drain_ == Drain::kDone && open_calls_ == 0); }
-
-// --- the request -----------------------------------------------------------------------------
 
 H2Stream* GrpcSession::OnOpen(int32_t) {
   // A peer that leaves its answers lying gets no further ones.
@@ -83,7 +69,7 @@ H2Stream* GrpcSession::OnOpen(int32_t) {
   auto stream =
       std::make_shared<GrpcStream>(this, peer_, &shared_->budget, shared_->options.message_bytes_max);
   GrpcStream* const raw = stream.get();
-  raw->received_ns = now_ns_;
+  raw->received_ns = host_->NowNs();
   raw->next = first_;
   if (first_ != nullptr) first_->previous = raw;
   first_ = raw;
@@ -114,21 +100,6 @@ void GrpcSession::OnPseudoHeader(GrpcStream& stream, std::string_view name, std:
     opening_.post = value == "POST";
   }
 }
-
-namespace {
-// False for a coding that we do not know.
-bool ParseCoding(std::string_view name, ContentCoding* coding) {
-  if (name == "gzip") {
-    *coding = ContentCoding::kGzip;
-  } else if (name == "deflate") {
-    *coding = ContentCoding::kDeflate;
-  } else {
-    *coding = ContentCoding::kIdentity;
-    return name == "identity";
-  }
-  return true;
-}
-}  // namespace
 
 // True for a field that is the transport's and not metadata of the call.
 bool GrpcSession::OnTransportHeader(GrpcStream& stream, std::string_view name, std::string_view value) {
@@ -198,7 +169,7 @@ void GrpcSession::OnHeaders(H2Stream& h2_stream) {
     return;
   }
   if (opening_.timeout_ns > 0) {
-    stream.deadline_ns = now_ns_ + opening_.timeout_ns;
+    stream.deadline_ns = stream.received_ns + opening_.timeout_ns;
     WatchDeadline(stream);
   }
   if (opening_.accepts_gzip && shared_->options.gzip_responses) stream.response_coding = ContentCoding::kGzip;
@@ -212,13 +183,11 @@ void GrpcSession::OnHeaders(H2Stream& h2_stream) {
 
 void GrpcSession::OnData(H2Stream& h2_stream, std::span<const std::byte> data) {
   GrpcStream& stream = AsCall(h2_stream);
-  stream.read_progress_ns = now_ns_;
+  stream.read_progress_ns = host_->NowNs();
   while (!stream.ended) {
     switch (stream.deframer.Next(&data)) {
       case GrpcDeframer::Step::kMore:
-        if (stream.deframer.in_message() && next_stall_check_ns_ == kNever) {
-          next_stall_check_ns_ = now_ns_ + shared_->options.read_timeout_ns / kStallChecks;
-        }
+        if (stream.deframer.in_message()) WatchStall(shared_->options.read_timeout_ns);
         return;
       case GrpcDeframer::Step::kFailed:
         Fail(stream, stream.deframer.status());
@@ -246,7 +215,7 @@ void GrpcSession::Deliver(GrpcStream& stream, base::Bytes message) {
     message = *std::move(plain);
   }
   if (stream.handler == nullptr) return;
-  const HandlerScope scope(stream);
+  const GrpcHandlerScope scope(stream);
   stream.handler->OnMessage(std::move(message));
 }
 
@@ -257,7 +226,7 @@ void GrpcSession::OnEnd(H2Stream& h2_stream) {
     Fail(stream, base::Internal("the client ended the call within a message"));
     return;
   }
-  const HandlerScope scope(stream);
+  const GrpcHandlerScope scope(stream);
   stream.handler->OnHalfClose();
 }
 
@@ -286,7 +255,7 @@ void GrpcSession::CancelHandler(GrpcStream& stream) {
   if (!stream.ClaimEnd()) return;
   stream.MarkCancelled();
   if (stream.handler == nullptr) return;
-  const HandlerScope scope(stream);
+  const GrpcHandlerScope scope(stream);
   stream.handler->OnCancel();
 }
 
@@ -294,197 +263,9 @@ void GrpcSession::ReleaseHandler(GrpcStream& stream) {
   if (stream.handler_depth == 0) stream.handler.reset();
 }
 
-// --- the answer ------------------------------------------------------------------------------
-
-void GrpcSession::Send(GrpcStream& stream, GrpcOutMessage message) {
-  if (stream.ended) {
-    stream.TakeBacklog(message.size);
-    return;
-  }
-  if (stream.queue_bytes == 0) stream.write_progress_ns = now_ns_;
-  if (next_stall_check_ns_ == kNever)
-    next_stall_check_ns_ = now_ns_ + shared_->options.write_timeout_ns / kStallChecks;
-  stream.queue_bytes += message.size;
-  queue_bytes_ += message.size;
-  stream.queue.push_back(std::move(message));
-  if (!stream.responded) {
-    static constexpr H2Field kPlain[] = {{":status", "200", true},
-                                         {"content-type", "application/grpc", true}};
-    static constexpr H2Field kGzip[] = {{":status", "200", true},
-                                        {"content-type", "application/grpc", true},
-                                        {"grpc-encoding", "gzip", true}};
-    stream.responded = true;
-    if (stream.response_coding == ContentCoding::kGzip) {
-      h2_->SubmitResponse(stream, kGzip, true);
-    } else {
-      h2_->SubmitResponse(stream, kPlain, true);
-    }
-  } else {
-    h2_->Resume(stream);
-  }
-  listener_->OnOutput();
+void GrpcSession::WatchStall(int64_t timeout_ns) {
+  if (next_stall_check_ns_ == kNever) next_stall_check_ns_ = host_->NowNs() + timeout_ns / kStallChecks;
 }
-
-void GrpcSession::End(GrpcStream& stream, base::Status status, GrpcMetadata trailers) {
-  if (stream.ended) return;
-  stream.ended = true;
-  stream.final_status = std::move(status);
-  stream.final_trailers = std::move(trailers);
-  if (stream.responded) {
-    h2_->Resume(stream);
-  } else {
-    stream.responded = true;
-    SubmitEnd(stream, "200");
-  }
-  ReleaseHandler(stream);
-  listener_->OnOutput();
-}
-
-// Ends a call on the server's own account.
-void GrpcSession::Fail(GrpcStream& stream, base::Status status) {
-  if (stream.ended) return;
-  if (stream.queue_taken_bytes > 0 || stream.promised_bytes > 0) {
-    Abandon(stream);  // a message is cut: trailers behind it would make no sense to the peer
-    return;
-  }
-  DropQueue(stream);
-  CancelHandler(stream);
-  End(stream, std::move(status), {});
-}
-
-// Ends a call without the rest of its answer.
-void GrpcSession::Abandon(GrpcStream& stream) {
-  stream.body_dropped = true;
-  DropQueue(stream);
-  CancelHandler(stream);
-  stream.ended = true;
-  ReleaseHandler(stream);
-  h2_->Reset(stream, H2Error::kCancel);
-  listener_->OnOutput();
-}
-
-void GrpcSession::RefuseHttp(GrpcStream& stream, std::string_view http_status, base::Status status) {
-  stream.ClaimEnd();
-  stream.ended = true;
-  stream.responded = true;
-  stream.final_status = std::move(status);
-  SubmitEnd(stream, http_status);
-  listener_->OnOutput();
-}
-
-void GrpcSession::DropQueue(GrpcStream& stream) {
-  stream.TakeBacklog(stream.queue_bytes);
-  queue_bytes_ -= stream.queue_bytes;
-  stream.queue_bytes = 0;
-  stream.queue.clear();
-  stream.queue_first = 0;
-}
-
-namespace {
-
-constexpr size_t kMessageBytesMax = 6000;  // encoded; clients refuse header lists beyond 8 KiB
-constexpr std::string_view kStatusTexts[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
-                                             "9", "10", "11", "12", "13", "14", "15", "16"};
-
-// The fields that end a call. Strings they refer to live in `strings`.
-void AppendEnd(const base::Status& status, const GrpcMetadata& trailers, std::vector<H2Field>* fields,
-               std::vector<std::string>* strings) {
-  const size_t code = std::min<size_t>(static_cast<size_t>(status.code()), std::size(kStatusTexts) - 1);
-  fields->push_back({"grpc-status", kStatusTexts[code], true});
-  strings->reserve(trailers.size() + 1);  // they must not move
-  if (!status.message().empty()) {
-    strings->push_back(EncodeGrpcMessage(status.message(), kMessageBytesMax));
-    fields->push_back({"grpc-message", strings->back()});
-  }
-  for (const auto& [name, value] : trailers) {
-    if (!IsMetadataName(name)) continue;
-    if (name.ends_with("-bin")) {
-      strings->push_back(EncodeBase64(value));
-      fields->push_back({name, strings->back()});
-    } else if (IsMetadataValue(value)) {
-      fields->push_back({name, value});
-    }
-  }
-}
-
-}  // namespace
-
-// Submits trailers, or the whole answer when nothing was sent yet.
-void GrpcSession::SubmitEnd(GrpcStream& stream, std::string_view http_status) {
-  static constexpr H2Field kOk[] = {{"grpc-status", "0", true}};
-  const bool alone = !http_status.empty();
-  if (!alone && stream.final_status == base::OkStatus() && stream.final_trailers.empty()) {
-    h2_->SubmitTrailers(stream, kOk);
-    return;
-  }
-  std::vector<H2Field> fields;
-  std::vector<std::string> strings;
-  if (alone) {
-    fields.push_back({":status", http_status, http_status == "200"});
-    fields.push_back({"content-type", "application/grpc", true});
-    if (opening_.unknown_coding) fields.push_back({"grpc-accept-encoding", kAcceptedCodings, true});
-  }
-  AppendEnd(stream.final_status, stream.final_trailers, &fields, &strings);
-  if (alone) {
-    h2_->SubmitResponse(stream, fields, false);
-  } else {
-    h2_->SubmitTrailers(stream, fields);
-  }
-}
-
-H2Events::Pull GrpcSession::OnPull(H2Stream& h2_stream, size_t size_max) {
-  GrpcStream& stream = AsCall(h2_stream);
-  Pull pull{.size = std::min(size_max, stream.queue_bytes)};
-  stream.promised_bytes = pull.size;
-  pull.end = stream.ended && pull.size == stream.queue_bytes;
-  if (pull.end) SubmitEnd(stream, {});
-  return pull;
-}
-
-void GrpcSession::OnEmit(H2Stream& h2_stream, size_t size, H2Output* out) {
-  GrpcStream& stream = AsCall(h2_stream);
-  CHECK(size <= stream.queue_bytes);
-  stream.write_progress_ns = now_ns_;
-  stream.promised_bytes = 0;
-  stream.queue_bytes -= size;
-  queue_bytes_ -= size;
-  stream.TakeBacklog(size);
-  while (size > 0) {
-    GrpcOutMessage& message = stream.queue[stream.queue_first];
-    size_t skip = stream.queue_taken_bytes;
-    const size_t taken = std::min(size, message.size - skip);
-    size_t left = taken;
-    if (skip < kGrpcPrefixBytes) {
-      const size_t count = std::min(left, kGrpcPrefixBytes - skip);
-      out->Copy(std::span<const std::byte>(message.prefix).subspan(skip, count));
-      left -= count;
-      skip += count;
-    }
-    skip -= kGrpcPrefixBytes;
-    for (size_t i = 0; left > 0; ++i) {
-      const base::Bytes& part = message.parts[i];
-      if (skip >= part.size()) {
-        skip -= part.size();
-        continue;
-      }
-      const size_t count = std::min(left, part.size() - skip);
-      out->Share(part.Slice(skip, count));
-      left -= count;
-      skip = 0;
-    }
-    size -= taken;
-    stream.queue_taken_bytes += taken;
-    if (stream.queue_taken_bytes < message.size) continue;
-    message.parts.clear();
-    stream.queue_taken_bytes = 0;
-    ++stream.queue_first;
-  }
-  if (stream.queue_first < kSentKept && stream.queue_first < stream.queue.size()) return;
-  stream.queue.erase(stream.queue.begin(), stream.queue.begin() + static_cast<ptrdiff_t>(stream.queue_first));
-  stream.queue_first = 0;
-}
-
-// --- time ------------------------------------------------------------------------------------
 
 void GrpcSession::WatchDeadline(GrpcStream& stream) {
   if (deadlines_.size() >= kDeadlinesKeptMin && deadlines_.size() > 2 * open_calls_) {
@@ -493,15 +274,15 @@ void GrpcSession::WatchDeadline(GrpcStream& stream) {
   }
   deadlines_.emplace_back(stream.deadline_ns, stream.id);
   std::push_heap(deadlines_.begin(), deadlines_.end(), std::greater<>());
-  listener_->OnOutput();
+  host_->OnOutput();
 }
 
 int64_t GrpcSession::next_time_ns() const {
   return deadlines_.empty() ? next_stall_check_ns_ : std::min(deadlines_.front().first, next_stall_check_ns_);
 }
 
-void GrpcSession::OnTime(int64_t now_ns) {
-  now_ns_ = now_ns;
+void GrpcSession::OnTime() {
+  const int64_t now_ns = host_->NowNs();
   EndOverdue(now_ns);
   if (next_stall_check_ns_ <= now_ns) EndStalled(now_ns);
 }
@@ -535,27 +316,25 @@ void GrpcSession::EndStalled(int64_t now_ns) {
   }
 }
 
-// --- the connection --------------------------------------------------------------------------
-
 void GrpcSession::BeginDrain() {
   if (drain_ != Drain::kNo) return;
   drain_ = Drain::kAnnounced;
   h2_->AnnounceShutdown();
   h2_->SendPing(H2Ping::kDrain);
-  listener_->OnOutput();
+  host_->OnOutput();
 }
 
 void GrpcSession::FinishDrain() {
   if (drain_ == Drain::kDone) return;
   drain_ = Drain::kDone;
   h2_->StopAccepting();
-  listener_->OnOutput();
+  host_->OnOutput();
 }
 
 void GrpcSession::SendPing() {
   ping_unanswered_ = true;
   h2_->SendPing(H2Ping::kKeepalive);
-  listener_->OnOutput();
+  host_->OnOutput();
 }
 
 void GrpcSession::OnPong(H2Ping kind) {

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,28 +32,31 @@ struct GrpcShared {
   std::atomic<size_t> open_calls{0};
 };
 
-/// Told when a session has something to send though nothing was received.
-class GrpcOutputListener {
+/// What a session needs of whoever moves its bytes.
+class GrpcSessionHost {
  public:
-  virtual ~GrpcOutputListener() = default;
+  virtual ~GrpcSessionHost() = default;
+  /// There is something to produce, or next_time_ns has changed.
   virtual void OnOutput() = 0;
+  /// Monotonic time.
+  virtual int64_t NowNs() const = 0;
 };
 
 /// gRPC on one connection, without its socket: received bytes go in, handlers are called, bytes to
-/// send come out. Time is what the caller says. Not thread-safe.
+/// send come out. Not thread-safe.
 class GrpcSession final : private H2Events {
  public:
   static base::Result<std::unique_ptr<GrpcSession>> Make(GrpcShared* shared,
                                                          std::shared_ptr<const GrpcPeer> peer,
-                                                         GrpcOutputListener* listener);
+                                                         GrpcSessionHost* host);
   /// Cancels the calls that are open.
   ~GrpcSession() override;
 
   /// As H2Session's.
-  base::Status Receive(std::span<const std::byte> data, int64_t now_ns);
-  base::Status Produce(H2Output* out, size_t bytes_max, int64_t now_ns);
+  base::Status Receive(std::span<const std::byte> data);
+  base::Status Produce(H2Output* out, size_t bytes_max);
   /// Ends what is overdue: deadlines, messages and answers without progress.
-  void OnTime(int64_t now_ns);
+  void OnTime();
   /// When OnTime is wanted at the latest; INT64_MAX: not at all.
   int64_t next_time_ns() const;
   /// Announces the end of the connection; new calls are still taken until FinishDrain, so that none
@@ -84,8 +89,11 @@ class GrpcSession final : private H2Events {
     std::string content_type;  // when it is not gRPC's
   };
   enum class Drain : uint8_t { kNo, kAnnounced, kDone };
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kStallChecks = 4;  // per timeout
+  static constexpr std::string_view kAcceptedCodings = "identity,deflate,gzip";
 
-  GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer, GrpcOutputListener* listener);
+  GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer, GrpcSessionHost* host);
 
   // H2Events.
   H2Stream* OnOpen(int32_t id) override;
@@ -98,6 +106,7 @@ class GrpcSession final : private H2Events {
   Pull OnPull(H2Stream& stream, size_t size_max) override;
   void OnEmit(H2Stream& stream, size_t size, H2Output* out) override;
 
+  static GrpcStream& AsCall(H2Stream& stream) { return static_cast<GrpcStream&>(stream); }
   void OnPseudoHeader(GrpcStream& stream, std::string_view name, std::string_view value);
   bool OnTransportHeader(GrpcStream& stream, std::string_view name, std::string_view value);
   base::Status CheckOpening(const GrpcStream& stream) const;
@@ -110,23 +119,23 @@ class GrpcSession final : private H2Events {
   void DropQueue(GrpcStream& stream);
   void SubmitEnd(GrpcStream& stream, std::string_view http_status);
   void Unlink(GrpcStream& stream);
+  void WatchStall(int64_t timeout_ns);
   void WatchDeadline(GrpcStream& stream);
   void EndOverdue(int64_t now_ns);
   void EndStalled(int64_t now_ns);
 
   GrpcShared* const shared_;
   const std::shared_ptr<const GrpcPeer> peer_;
-  GrpcOutputListener* const listener_;
+  GrpcSessionHost* const host_;
   std::unique_ptr<H2Session> h2_;
   GrpcStream* first_ = nullptr;  // open streams
   size_t open_calls_ = 0;
   size_t queue_bytes_ = 0;  // of all streams
-  int64_t now_ns_ = 0;
   Opening opening_;
   GrpcMetadataCollector metadata_;
   std::shared_ptr<const std::string> last_path_;        // calls tend to repeat it
   std::vector<std::pair<int64_t, int32_t>> deadlines_;  // heap, earliest first; closed streams linger a while
-  int64_t next_stall_check_ns_;
+  int64_t next_stall_check_ns_ = kNever;
   Drain drain_ = Drain::kNo;
   bool ping_unanswered_ = false;
 };

@@ -115,4 +115,16 @@ class GrpcStream final : public H2Stream, public std::enable_shared_from_this<Gr
   GrpcCall call_;                         // what call() hands out
 };
 
+/// Remembers that a handler runs, so that it is not destroyed under its own feet.
+class GrpcHandlerScope {
+ public:
+  explicit GrpcHandlerScope(GrpcStream& stream) : stream_(stream) { ++stream_.handler_depth; }
+  ~GrpcHandlerScope() {
+    if (--stream_.handler_depth == 0 && stream_.ended) stream_.handler.reset();
+  }
+
+ private:
+  GrpcStream& stream_;
+};
+
 }  // namespace stoker::net::internal
