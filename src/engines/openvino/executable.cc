@@ -1,6 +1,7 @@
 #include "openvino/executable.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -14,11 +15,13 @@
 namespace stoker::engines::internal {
 namespace {
 
-constexpr int64_t kBudgetNs = 1500 * base::kNsPerMs;       // of one model's measurements
-constexpr int64_t kMeasureNs = 40 * base::kNsPerMs;        // of one measurement
-constexpr int kRunsMax = 200;
+constexpr int64_t kBudgetNs = 2000 * base::kNsPerMs;       // of one model's compilations and measurements
+constexpr int64_t kMeasureNs = 80 * base::kNsPerMs;        // of one comparison
+constexpr int kRoundsMin = 5;
+constexpr int kRoundsMax = 200;
 constexpr int64_t kProbeExtent = 16;                       // of dimensions that are open
 constexpr int64_t kProbeRowsMax = 32;
+constexpr double kGainWanted = 1.15;                       // of a more expensive way over a cheaper one
 constexpr size_t kStaticWeightBytesMax = size_t{512} << 20;  // copies of weights that static batches may cost
 constexpr size_t kSizesMax = 10;
 
@@ -37,7 +40,8 @@ ov::Tensor ProbeInput(const Port& port, const ov::PartialShape& partial, int64_t
   ov::Shape shape;
   for (size_t i = 0; i < partial.size(); ++i) {
     if (i == 0 && batched) shape.push_back(static_cast<size_t>(rows));
-    else shape.push_back(partial[i].is_static() ? static_cast<size_t>(partial[i].get_length()) : kProbeExtent);
+    else if (partial[i].is_static()) shape.push_back(static_cast<size_t>(partial[i].get_length()));
+    else shape.push_back(i == 0 ? 1 : kProbeExtent);
   }
   ov::Tensor tensor(port.element, shape);
   const size_t count = tensor.get_size();
@@ -113,10 +117,10 @@ class Tuner {
     return compiled;
   }
 
-  // Whether there is time for `compilations` more of them and their measurement.
+  // Whether there is time for `compilations` more of them and a comparison each.
   bool HasTime(int compilations) const {
     const int64_t spent_ns = base::Clock::Real().NowNs() - start_ns_;
-    return spent_ns + compilations * (compile_ns_ + 2 * kMeasureNs) < kBudgetNs;
+    return spent_ns + compilations * (compile_ns_ + kMeasureNs) < kBudgetNs;
   }
 
   ov::InferRequest Request(ov::CompiledModel& compiled, int64_t rows) const {
@@ -128,27 +132,35 @@ class Tuner {
     return request;
   }
 
-  // Least nanoseconds in which `at_once` requests of `rows` rows are done.
-  double Measure(ov::CompiledModel& compiled, int64_t rows, int at_once) const {
-    std::vector<ov::InferRequest> requests;
-    for (int i = 0; i < at_once; ++i) requests.push_back(Request(compiled, rows));
-    for (ov::InferRequest& request : requests) request.infer();
-    const base::Clock& clock = base::Clock::Real();
-    const int64_t start_ns = clock.NowNs();
-    int64_t best_ns = std::numeric_limits<int64_t>::max();
-    int64_t now_ns = start_ns;
-    for (int run = 0; run < kRunsMax && (run < 2 || now_ns - start_ns < kMeasureNs); ++run) {
-      const int64_t begin_ns = now_ns;
-      if (at_once == 1) {
-        requests[0].infer();
-      } else {
-        for (ov::InferRequest& request : requests) request.start_async();
-        for (ov::InferRequest& request : requests) request.wait();
-      }
-      now_ns = clock.NowNs();
-      best_ns = std::min(best_ns, now_ns - begin_ns);
+  // One way of running: `at_once` requests of `rows` rows each.
+  struct Way {
+    ov::CompiledModel compiled;
+    int64_t rows = 1;
+    int at_once = 1;
+  };
+
+  // Least nanoseconds of each way, run in turn so that what else the machine does hits both alike.
+  std::array<double, 2> Compare(Way first, Way second) const {
+    std::array<Way, 2> ways = {std::move(first), std::move(second)};
+    std::array<std::vector<ov::InferRequest>, 2> requests;
+    for (size_t i = 0; i < ways.size(); ++i) {
+      for (int k = 0; k < ways[i].at_once; ++k) requests[i].push_back(Request(ways[i].compiled, ways[i].rows));
+      RunOnce(requests[i]);
     }
-    return static_cast<double>(std::max<int64_t>(best_ns, 1));
+    std::array<double, 2> best = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+    const int64_t start_ns = base::Clock::Real().NowNs();
+    for (int round = 0; round < kRoundsMax; ++round) {
+      for (size_t i = 0; i < ways.size(); ++i) best[i] = std::min(best[i], RunOnce(requests[i]));
+      if (round + 1 >= kRoundsMin && base::Clock::Real().NowNs() - start_ns > kMeasureNs) break;
+    }
+    return best;
+  }
+
+  // Nanoseconds of one row, from a run or two.
+  double Glance(ov::CompiledModel& compiled) const {
+    std::vector<ov::InferRequest> request = {Request(compiled, 1)};
+    RunOnce(request);
+    return RunOnce(request);
   }
 
   // Whether each row of a batch of two gets the answer that it gets alone.
@@ -180,6 +192,18 @@ class Tuner {
   }
 
  private:
+  static double RunOnce(std::vector<ov::InferRequest>& requests) {
+    const base::Clock& clock = base::Clock::Real();
+    const int64_t begin_ns = clock.NowNs();
+    if (requests.size() == 1) {
+      requests[0].infer();
+    } else {
+      for (ov::InferRequest& request : requests) request.start_async();
+      for (ov::InferRequest& request : requests) request.wait();
+    }
+    return static_cast<double>(std::max<int64_t>(clock.NowNs() - begin_ns, 1));
+  }
+
   ov::Core& core_;
   const Network& network_;
   const OpenvinoSettings& settings_;
@@ -189,40 +213,52 @@ class Tuner {
 
 std::string Micros(double ns) { return base::StrCat(std::llround(ns / 1000), " us"); }
 
+// Rows of a full batch as far as there is time to measure with them.
+int64_t ProbeRows(const Network& network, double row_ns) {
+  const int64_t affordable = static_cast<int64_t>(static_cast<double>(kMeasureNs) / 4 / row_ns);
+  return std::clamp<int64_t>(affordable, 1, std::min(network.rows_max, kProbeRowsMax));
+}
+
+// A network of a fixed batch saves working out shapes at each run; it costs a copy of the weights.
+void ChooseBatchMode(Tuner& tuner, const Network& network, const OpenvinoSettings& settings,
+                     const ov::CompiledModel& dynamic, TuningChoice* choice, int64_t rows) {
+  if (settings.batch_mode != BatchMode::kAuto || network.rows_max == 1) return;
+  const size_t copies = StaticSizes(network.rows_max, {}).size();
+  for (const int64_t size : {int64_t{1}, rows}) {
+    if (!tuner.HasTime(1) || (size == 1 && choice->static_single)) return;
+    if (network.weight_bytes * (size == 1 ? 1 : copies) > kStaticWeightBytesMax) return;
+    auto model = WithRows(network, size);
+    if (!model.ok()) return;
+    const auto [open_ns, fixed_ns] =
+        tuner.Compare({.compiled = dynamic, .rows = size}, {.compiled = tuner.Compile(*model, choice->streams), .rows = size});
+    base::StrAppend(&choice->why, "; batch of ", size, ": ", Micros(open_ns), " open, ", Micros(fixed_ns), " fixed");
+    const bool gains = open_ns > kGainWanted * fixed_ns;
+    (size == 1 ? choice->static_single : choice->static_rows) = gains;
+    if (rows == 1) return;
+  }
+}
+
 // One instance with all threads answers soonest; one instance a thread wins when the network is too
 // small to be worth splitting, or when the whole machine gets clearly more done that way.
 void ChooseStreams(Tuner& tuner, const Network& network, const OpenvinoSettings& settings, ov::CompiledModel* compiled,
-                   TuningChoice* choice) {
+                   TuningChoice* choice, int64_t rows) {
   if (settings.streams > 0 || settings.threads < 2 || !tuner.HasTime(1)) return;
-  const int64_t rows = std::min(network.rows_max, kProbeRowsMax);
-  const double wide_one = tuner.Measure(*compiled, 1, 1);
-  const double wide_full = rows > 1 ? tuner.Measure(*compiled, rows, 1) : wide_one;
-  ov::CompiledModel narrow = tuner.Compile(network.model, settings.threads);
-  const double narrow_one = tuner.Measure(narrow, 1, 1);
-  const double narrow_full = tuner.Measure(narrow, rows, settings.threads) / settings.threads;
-  const bool narrow_wins = narrow_one <= 1.1 * wide_one || (narrow_full < 0.75 * wide_full && narrow_one < 3 * wide_one);
-  base::StrAppend(&choice->why, "; ", Micros(wide_one), " with ", settings.threads, " threads, ", Micros(narrow_one),
-                  " with one; batch of ", rows, " in ", Micros(wide_full), " or ", Micros(narrow_full));
+  const ov::CompiledModel wide = *compiled;
+  const ov::CompiledModel narrow = tuner.Compile(network.model, settings.threads);
+  const auto [wide_one, narrow_one] = tuner.Compare({.compiled = wide}, {.compiled = narrow});
+  base::StrAppend(&choice->why, "; one row: ", Micros(wide_one), " with ", settings.threads, " threads, ",
+                  Micros(narrow_one), " with one");
+  bool narrow_wins = narrow_one <= kGainWanted * wide_one;
+  if (!narrow_wins && narrow_one < 3 * wide_one && tuner.HasTime(0)) {
+    const auto [wide_full, narrow_full] = tuner.Compare(
+        {.compiled = wide, .rows = rows}, {.compiled = narrow, .rows = rows, .at_once = settings.threads});
+    const double narrow_share = narrow_full / settings.threads;
+    base::StrAppend(&choice->why, ", ", rows, " rows: ", Micros(wide_full), ", ", Micros(narrow_share));
+    narrow_wins = 1.3 * narrow_share < wide_full;
+  }
   if (!narrow_wins) return;
   choice->streams = settings.threads;
   *compiled = narrow;
-}
-
-void ChooseBatchMode(Tuner& tuner, const Network& network, const OpenvinoSettings& settings, ov::CompiledModel& dynamic,
-                     TuningChoice* choice) {
-  if (settings.batch_mode != BatchMode::kAuto || network.rows_max == 1 || !tuner.HasTime(2)) return;
-  const size_t copies = StaticSizes(network.rows_max, {}).size();
-  if (network.weight_bytes * copies > kStaticWeightBytesMax) return;
-  const int64_t rows = std::min(network.rows_max, kProbeRowsMax);
-  double gain = 0;
-  for (const int64_t size : {int64_t{1}, rows}) {
-    auto model = WithRows(network, size);
-    if (!model.ok()) return;
-    ov::CompiledModel fixed = tuner.Compile(*model, choice->streams);
-    gain += tuner.Measure(dynamic, size, 1) / tuner.Measure(fixed, size, 1) / 2;
-  }
-  choice->static_rows = gain > 1.1;
-  base::StrAppend(&choice->why, "; fixed batches ", std::llround(gain * 100), " % of the dynamic one's speed");
 }
 
 // Compiles what `choice` says, reusing `dynamic` when that is it.
@@ -236,7 +272,7 @@ base::Status CompileVariants(Tuner& tuner, const std::vector<int64_t>& sizes_wan
   if (sizes.empty()) {
     if (!dynamic) dynamic = tuner.Compile(network.model, choice.streams);
     executable->variants.push_back({.rows = 0, .compiled = dynamic});
-    return base::OkStatus();
+    if (choice.static_single) sizes = {1};
   }
   for (const int64_t size : sizes) {
     STOKER_ASSIGN_OR_RETURN(const auto model, WithRows(network, size));
@@ -263,8 +299,9 @@ base::Status Tune(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, const 
     return CompileVariants(tuner, sizes_wanted, {}, executable);
   }
   try {
-    ChooseStreams(tuner, network, settings, &compiled, &choice);
-    if (network.batched) ChooseBatchMode(tuner, network, settings, compiled, &choice);
+    const int64_t rows = ProbeRows(network, tuner.Glance(compiled));
+    ChooseStreams(tuner, network, settings, &compiled, &choice, rows);
+    if (network.batched) ChooseBatchMode(tuner, network, settings, compiled, &choice, rows);
   } catch (const std::exception& exception) {
     // Made-up inputs may not suit a network; what was chosen so far stands.
     base::StrAppend(&choice.why, "; not measured: ", Reason(exception));

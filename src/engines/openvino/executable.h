@@ -19,12 +19,13 @@ namespace stoker::engines::internal {
 /// What measuring a model decided; kept so that a reload need not measure again.
 struct TuningChoice {
   bool static_rows = false;   // one compilation per batch size instead of one for all
+  bool static_single = false; // one more compilation for single rows beside the one for all
   bool row_by_row = false;    // the file's batch cannot be changed: rows are run in groups of that size
   int streams = 1;            // instances that run at once
   std::string why;
 };
 
-/// A compilation of a network. `rows` is its fixed batch, 0 when it takes any.
+/// A compilation of a network. `rows` is its fixed batch, 0 when it takes any number.
 struct Variant {
   int64_t rows = 0;
   ov::CompiledModel compiled;
@@ -33,13 +34,13 @@ struct Variant {
 /// A network ready to run. Immutable; shared by all instances, so that weights exist once.
 struct Executable {
   Network network;
-  std::vector<Variant> variants;  // ascending `rows`
+  std::vector<Variant> variants;  // ascending `rows`; the one for any number of rows comes first
   TuningChoice choice;
   int threads = 1;
 };
 
-/// Compiles a network, measuring for about a second and a half at most what suits it best unless
-/// `remembered` tells. Uses all of the model's cores meanwhile.
+/// Compiles a network, measuring for two seconds at most what suits it best unless `remembered`
+/// tells. Uses all of the model's cores meanwhile.
 base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const OpenvinoSettings& settings,
                                          const std::vector<int64_t>& sizes_wanted, const TuningChoice* remembered);
 

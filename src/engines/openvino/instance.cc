@@ -143,14 +143,18 @@ class OpenvinoInstance final : public EngineInstance {
                                                 shape.ToString()));
   }
 
-  // The largest variant that is filled, or the smallest one, padded.
+  // The variant of just these rows, else the one for any number, else the largest that is filled,
+  // else the smallest, padded.
   Chunk NextChunk(int64_t first) const {
     const int64_t left = rows_ - first;
     const std::vector<Variant>& variants = executable_.variants;
-    if (variants.front().rows == 0) return {.first = first, .count = left, .variant = 0, .size = left};
     size_t best = 0;
-    for (size_t i = 1; i < variants.size() && variants[i].rows <= left; ++i) best = i;
-    return {.first = first, .count = std::min(left, variants[best].rows), .variant = best, .size = variants[best].rows};
+    const bool any_rows = variants.front().rows == 0;
+    for (size_t i = 1; i < variants.size() && variants[i].rows <= left; ++i) {
+      if (!any_rows || variants[i].rows == left) best = i;
+    }
+    const int64_t size = variants[best].rows == 0 ? left : variants[best].rows;
+    return {.first = first, .count = std::min(left, size), .variant = best, .size = size};
   }
 
   base::Status RunChunk(const Batch& batch, const Chunk& chunk, OutputSink* outputs) {

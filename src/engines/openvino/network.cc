@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include <openvino/frontend/manager.hpp>
 #include <openvino/op/constant.hpp>
 
 #include <stoker/base/str_cat.h>
@@ -291,13 +292,44 @@ base::Result<std::string> FindModelFile(const ModelSpec& spec) {
                                      "; expected one of ", tried));
 }
 
+// Reads with the configured input shapes: some networks can be converted only when they are known.
+// Throws what OpenVINO throws.
+std::shared_ptr<ov::Model> ReadWithShapes(const ModelSpec& spec, const std::string& file) {
+  ov::frontend::FrontEndManager manager;
+  const ov::frontend::FrontEnd::Ptr frontend = manager.load_by_model(file);
+  if (frontend == nullptr) return nullptr;
+  constexpr bool kMapFile = false;
+  const ov::frontend::InputModel::Ptr input_model = frontend->load(file, kMapFile);
+  for (const ov::frontend::Place::Ptr& place : input_model->get_inputs()) {
+    const std::vector<std::string> names = place->get_names();
+    for (const TensorSpec& input : spec.inputs) {
+      if (std::find(names.begin(), names.end(), input.name) == names.end()) continue;
+      ov::PartialShape shape;
+      if (spec.max_batch_size > 0) shape.push_back(ov::Dimension());
+      for (const int64_t dim : input.dims) shape.push_back(dim < 0 ? ov::Dimension() : ov::Dimension(dim));
+      input_model->set_partial_shape(place, shape);
+    }
+  }
+  return frontend->convert(input_model);
+}
+
 base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec, const std::string& file) {
   if (file.ends_with(".onnx")) STOKER_RETURN_IF_ERROR(CheckOnnxFile(file));
   std::shared_ptr<ov::Model> model;
   try {
     model = core.read_model(file);
   } catch (const std::exception& exception) {
-    return base::InvalidArgument(base::StrCat(file, ": OpenVINO cannot read the model: ", Reason(exception)));
+    const std::string reason = Reason(exception);
+    try {
+      if (!spec.inputs.empty()) model = ReadWithShapes(spec, file);
+    } catch (const std::exception&) {
+      // The first attempt's reason tells more.
+    }
+    if (model == nullptr) {
+      return base::InvalidArgument(base::StrCat(
+          file, ": OpenVINO cannot read the model: ", reason,
+          spec.inputs.empty() ? " (inputs with fixed dims in config.pbtxt may help)" : ""));
+    }
   }
   if (!model->get_variables().empty()) {
     return base::Unimplemented(base::StrCat(ModelLabel(spec), ": ", file,

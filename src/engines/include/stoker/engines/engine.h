@@ -34,7 +34,7 @@ struct ModelSpec {
   int64_t max_batch_size = 0;      // 0: no batch dimension
   std::vector<TensorSpec> inputs, outputs;  // complete when given to Load
   std::map<std::string, std::string> parameters;  // config parameters, key → string_value
-  int instance_count = 1;
+  int instance_count = 0;          // as configured; 0: not configured, the engine measures and advises
   int cores = 1;                   // that all instances of this model may use together
   std::vector<int64_t> batch_sizes_wanted;  // preferred sizes, to tune or compile for; may be empty
 };
