@@ -24,7 +24,8 @@ constexpr size_t kFieldOverheadBytes = 32;      // as RFC 9113 counts a header l
 constexpr size_t kHeaderStrikes = 4;            // a list beyond this many times the bound ends the connection
 constexpr uint32_t kFrameBytesMax = 256 << 10;  // that we take
 constexpr size_t kAcksQueuedMax = 1000;
-constexpr uint8_t kPriorityUpdateType = 0x10;
+constexpr uint64_t kNoLimit = 1ull << 40;
+constexpr unsigned kFirstUnknownType = NGHTTP2_CONTINUATION + 1;
 constexpr uint8_t kPings[2][8] = {{'k', 'e', 'e', 'p', 's', 't', 'k', 'r'},
                                   {'d', 'r', 'n', '1', 's', 't', 'k', 'r'}};
 
@@ -107,6 +108,9 @@ class H2Session::Impl {
                     void* user_data);
   static int OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* user_data);
   static int OnFrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data);
+  static int OnUnknownFrame(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) {
+    return NGHTTP2_ERR_CANCEL;  // not to be looked at any further
+  }
   static int OnFrameNotSent(nghttp2_session*, const nghttp2_frame* frame, int error, void* user_data);
   static int OnStreamClose(nghttp2_session*, int32_t id, uint32_t error, void* user_data);
   static ssize_t OnRead(nghttp2_session*, int32_t id, uint8_t* buffer, size_t size, uint32_t* flags,
@@ -150,6 +154,7 @@ base::Status H2Session::Impl::Start() {
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, OnData);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, OnFrame);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, OnFrameSent);
+  nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, OnUnknownFrame);
   nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, OnFrameNotSent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, OnStreamClose);
   nghttp2_session_callbacks_set_send_data_callback(callbacks, OnSendData);
@@ -157,9 +162,12 @@ base::Status H2Session::Impl::Start() {
   nghttp2_option_set_no_closed_streams(option, 1);
   nghttp2_option_set_max_outbound_ack(option, kAcksQueuedMax);
   nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
-  // Ours acts first, and says why.
-  nghttp2_option_set_stream_reset_rate_limit(option, 2ull * limits_.resets_per_second_max + 1,
-                                             2ull * limits_.resets_per_second_max + 1);
+  // Ours says why, and runs on the caller's clock.
+  nghttp2_option_set_stream_reset_rate_limit(option, kNoLimit, kNoLimit);
+  // Only frames of registered types are reported, and unknown ones are to be counted, too.
+  for (unsigned type = kFirstUnknownType; type <= 0xff; ++type) {
+    nghttp2_option_set_user_recv_extension_type(option, static_cast<uint8_t>(type));
+  }
   const int made = nghttp2_session_server_new2(&session_, callbacks, this, option);
   nghttp2_session_callbacks_del(callbacks);
   nghttp2_option_del(option);
@@ -224,7 +232,6 @@ int H2Session::Impl::OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* head
       break;
     case NGHTTP2_PRIORITY:
     case NGHTTP2_GOAWAY:
-    case kPriorityUpdateType:
       Of(user_data).CountControlFrame();
       break;
     case NGHTTP2_RST_STREAM:
