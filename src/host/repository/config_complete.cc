@@ -141,7 +141,12 @@ template <typename Tensor>
 void AddFrom(const TensorSpec& spec, bool batched, Tensor* tensor) {
   tensor->set_name(spec.name);
   tensor->set_data_type(static_cast<inference::DataType>(spec.type));
-  for (const int64_t dim : Inner(spec, batched)) tensor->add_dims(dim);
+  const tensor::Shape inner = Inner(spec, batched);
+  for (const int64_t dim : inner) tensor->add_dims(dim);
+  if (inner.rank() == 0) {  // a scalar: clients give it as one element, since dims cannot be empty
+    tensor->add_dims(1);
+    tensor->mutable_reshape();
+  }
 }
 
 /// A configuration that says nothing of tensors or batching gets the batching that the file allows.

@@ -39,6 +39,7 @@ struct HostOptions {
   int load_threads = 4;
   int cores = 1;
   std::map<std::string, std::map<std::string, std::string>> backend_config;  // backend → key → value
+  bool latency_counters = true;                // the nv_*_duration_us families (metrics option counter_latencies)
   size_t queue_rows_max = 100'000;             // waiting requests of one model, our own bound
   size_t output_bytes_max = 4ull << 30;        // of one run
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -29,9 +30,11 @@ struct Parameter {
 };
 
 /// Says that nobody waits for a request any more. Shared by the door and the host. Thread-safe.
+/// Hold no lock in Cancel that the request's ResponseSink takes, and hold a reference meanwhile.
 class Cancellation {
  public:
-  /// Idempotent; runs the hook, if one is set, on the calling thread.
+  /// Idempotent; runs the hook, if one is set, on the calling thread: the request's final answer
+  /// (kCancelled) may come before it returns.
   void Cancel();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   /// The host's way to hear of it; called at once when already cancelled. Null removes the hook and
@@ -41,7 +44,9 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};
   base::Mutex mutex_;
+  base::CondVar done_;
   std::function<void()> hook_ GUARDED_BY(mutex_);
+  std::thread::id running_ GUARDED_BY(mutex_);  // the thread that runs the hook
 };
 
 /// A client's name for a stream of requests that must reach one instance in order; nothing for
