@@ -61,6 +61,16 @@ bool FindByName(EngineSet* engines, ModelConfig* config) {
   return false;
 }
 
+/// A listed tensor as the engine shall see it: what engines without model files describe a model by.
+template <typename Tensor>
+TensorSpec ListedTensor(const Tensor& tensor) {
+  TensorSpec spec;
+  spec.name = tensor.name();
+  spec.type = static_cast<tensor::DataType>(tensor.data_type());
+  for (const int64_t dim : tensor.has_reshape() ? tensor.reshape().shape() : tensor.dims()) spec.dims.Append(dim);
+  return spec;
+}
+
 engines::ModelSpec SpecForDescription(const CompletionContext& context, const ModelConfig& config) {
   engines::ModelSpec spec;
   spec.name = context.model;
@@ -70,6 +80,12 @@ engines::ModelSpec SpecForDescription(const CompletionContext& context, const Mo
   spec.platform = config.platform();
   spec.max_batch_size = config.max_batch_size();
   for (const auto& [key, value] : config.parameters()) spec.parameters[key] = value.string_value();
+  for (const auto& input : config.input()) {
+    spec.inputs.push_back(ListedTensor(input));
+    spec.inputs.back().optional = input.optional();
+    spec.inputs.back().ragged = input.allow_ragged_batch();
+  }
+  for (const auto& output : config.output()) spec.outputs.push_back(ListedTensor(output));
   return spec;
 }
 
