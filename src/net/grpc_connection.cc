@@ -44,7 +44,7 @@ GrpcConnection::~GrpcConnection() = default;
 
 void GrpcConnection::Start() {
   accepted_ns_ = received_ns_ = idle_since_ns_ = NowNs();
-  auto session = GrpcSession::Make(&lane_->shared(), peer_, this);
+  auto session = GrpcSession::Make(&lane_->shared(), &lane_->counters(), peer_, this);
   if (session.ok()) session_ = *std::move(session);
   watched_ = EPOLLIN;
   if (session_ == nullptr ||

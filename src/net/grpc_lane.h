@@ -40,9 +40,10 @@ class GrpcLane final : public GrpcPort, public std::enable_shared_from_this<Grpc
   /// Cuts all connections; answers that come later are dropped. The loop may go afterwards.
   void Close();
 
-  // For its connections.
+  // For its connections, and counters() for all.
   EventLoop& loop() { return *loop_; }
   GrpcShared& shared() { return *shared_; }
+  GrpcCounters& counters() { return counters_; }
   /// Memory to receive into, used by one connection at a time.
   std::span<std::byte> read_buffer() { return {read_buffer_.get(), kReadBytes}; }
   /// `connection` is to be flushed when the round ends.
@@ -60,6 +61,7 @@ class GrpcLane final : public GrpcPort, public std::enable_shared_from_this<Grpc
   EventLoop* const loop_;
   const std::shared_ptr<GrpcShared> shared_;  // calls keep the lane, so it may outlive the server
   Listener* const listener_;
+  GrpcCounters counters_;
   std::atomic<std::thread::id> thread_;
 
   base::Mutex mutex_;

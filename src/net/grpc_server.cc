@@ -54,6 +54,23 @@ void GrpcServer::Drain() {
 }
 
 size_t GrpcServer::open_connections() const { return state_->listener->open_connections(); }
-size_t GrpcServer::open_calls() const { return state_->shared->open_calls.load(std::memory_order_relaxed); }
+
+size_t GrpcServer::open_calls() const {
+  size_t open = 0;
+  for (const auto& lane : state_->lanes) open += lane->counters().open_calls.load(std::memory_order_relaxed);
+  return open;
+}
+
+GrpcServer::Counters GrpcServer::counters() const {
+  Counters sum{.accepted = state_->listener->accepted(), .refused = state_->listener->refused()};
+  for (const auto& lane : state_->lanes) {
+    const internal::GrpcCounters& counters = lane->counters();
+    sum.calls += counters.calls.load(std::memory_order_relaxed);
+    sum.offences += counters.offences.load(std::memory_order_relaxed);
+    sum.bytes_in += counters.bytes_in.load(std::memory_order_relaxed);
+    sum.bytes_out += counters.bytes_out.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
 
 }  // namespace stoker::net

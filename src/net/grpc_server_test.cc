@@ -207,6 +207,12 @@ TEST_F(GrpcServerTest, ManyCallsOnManyConnections) {
   EXPECT_EQ(right, kClients * kRounds * kCalls);
   WaitForConnections(0);
   EXPECT_EQ(server->open_calls(), 0u);
+  const GrpcServer::Counters counters = server->counters();
+  EXPECT_EQ(counters.accepted, uint64_t{kClients});
+  EXPECT_EQ(counters.calls, uint64_t{kClients * kRounds * kCalls});
+  EXPECT_EQ(counters.offences, 0u);
+  EXPECT_GT(counters.bytes_in, counters.calls * 20);
+  EXPECT_GT(counters.bytes_out, counters.calls * 20);
 }
 
 TEST_F(GrpcServerTest, LargeMessage) {
@@ -341,6 +347,9 @@ TEST_F(GrpcServerTest, FloodHarmsItsOwnConnectionOnly) {
   bad.UntilEnd();
   EXPECT_TRUE(bad.h2().goaway());
   EXPECT_EQ(bad.h2().goaway_error(), 11u);
+  bad.Close();
+  WaitForConnections(1);
+  EXPECT_EQ(server->counters().offences, 1u);
   EXPECT_EQ(good.Call("/echo", "after"), "after");
 }
 

@@ -12,7 +12,6 @@
 namespace stoker::net::internal {
 namespace {
 
-constexpr size_t kSentKept = 64;  // messages already sent that a queue may hold
 constexpr size_t kDeadlinesKeptMin = 64;
 
 // False for a coding that we do not know.
@@ -30,10 +29,10 @@ bool ParseCoding(std::string_view name, ContentCoding* coding) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<GrpcSession>> GrpcSession::Make(GrpcShared* shared,
+base::Result<std::unique_ptr<GrpcSession>> GrpcSession::Make(GrpcShared* shared, GrpcCounters* counters,
                                                              std::shared_ptr<const GrpcPeer> peer,
                                                              GrpcSessionHost* host) {
-  std::unique_ptr<GrpcSession> session(new GrpcSession(shared, std::move(peer), host));
+  std::unique_ptr<GrpcSession> session(new GrpcSession(shared, counters, std::move(peer), host));
   const GrpcServerOptions& options = shared->options;
   const H2Limits limits{.header_bytes_max = options.header_bytes_max,
                         .streams_max = options.streams_max,
@@ -45,18 +44,26 @@ base::Result<std::unique_ptr<GrpcSession>> GrpcSession::Make(GrpcShared* shared,
   return session;
 }
 
-GrpcSession::GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer, GrpcSessionHost* host)
-    : shared_(shared), peer_(std::move(peer)), host_(host) {}
+GrpcSession::GrpcSession(GrpcShared* shared, GrpcCounters* counters, std::shared_ptr<const GrpcPeer> peer,
+                         GrpcSessionHost* host)
+    : shared_(shared), counters_(counters), peer_(std::move(peer)), host_(host) {}
 
 GrpcSession::~GrpcSession() {
+  if (h2_ != nullptr && h2_->offence() != nullptr) GrpcCounters::Add<uint64_t>(counters_->offences, 1);
   while (first_ != nullptr) OnClose(*first_, static_cast<uint32_t>(H2Error::kCancel));
 }
 
 base::Status GrpcSession::Receive(std::span<const std::byte> data) {
+  GrpcCounters::Add<uint64_t>(counters_->bytes_in, data.size());
   return h2_->Receive(data, host_->NowNs());
 }
 
-base::Status GrpcSession::Produce(H2Output* out, size_t bytes_max) { return h2_->Produce(out, bytes_max); }
+base::Status GrpcSession::Produce(H2Output* out, size_t bytes_max) {
+  const size_t before = out->size();
+  base::Status status = h2_->Produce(out, bytes_max);
+  GrpcCounters::Add<uint64_t>(counters_->bytes_out, out->size() - before);
+  return status;
+}
 
 bool GrpcSession::finished() const { return h2_->finished() || (drain_ == Drain::kDone && open_calls_ == 0); }
 
@@ -75,7 +82,8 @@ H2Stream* GrpcSession::OnOpen(int32_t) {
   first_ = raw;
   raw->self = std::move(stream);
   ++open_calls_;
-  shared_->open_calls.fetch_add(1, std::memory_order_relaxed);
+  GrpcCounters::Add<size_t>(counters_->open_calls, 1);
+  GrpcCounters::Add<uint64_t>(counters_->calls, 1);
   opening_ = {};
   metadata_.Begin();
   return raw;
@@ -247,7 +255,7 @@ void GrpcSession::Unlink(GrpcStream& stream) {
   if (stream.next != nullptr) stream.next->previous = stream.previous;
   stream.previous = stream.next = nullptr;
   --open_calls_;
-  shared_->open_calls.fetch_sub(1, std::memory_order_relaxed);
+  GrpcCounters::Add<size_t>(counters_->open_calls, -1);
 }
 
 // Takes the call away from whoever answers it, unless the answer was complete.

@@ -20,6 +20,21 @@
 
 namespace stoker::net::internal {
 
+/// What happened on one thread's connections. Written by that thread, read by all.
+struct alignas(64) GrpcCounters {
+  std::atomic<size_t> open_calls{0};
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> offences{0};  // connections cut off for what they did
+  std::atomic<uint64_t> bytes_in{0};
+  std::atomic<uint64_t> bytes_out{0};
+
+  /// There is but one writer, so no atomic addition is needed.
+  template <typename T>
+  static void Add(std::atomic<T>& counter, T value) {
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
+};
+
 /// What the sessions of a server share.
 struct GrpcShared {
   GrpcShared(GrpcServerOptions o, GrpcDispatcher d)
@@ -29,7 +44,6 @@ struct GrpcShared {
   const GrpcServerOptions options;
   const GrpcDispatcher dispatcher;
   base::MemoryBudget budget;
-  std::atomic<size_t> open_calls{0};
 };
 
 /// What a session needs of whoever moves its bytes.
@@ -46,7 +60,7 @@ class GrpcSessionHost {
 /// send come out. Not thread-safe.
 class GrpcSession final : private H2Events {
  public:
-  static base::Result<std::unique_ptr<GrpcSession>> Make(GrpcShared* shared,
+  static base::Result<std::unique_ptr<GrpcSession>> Make(GrpcShared* shared, GrpcCounters* counters,
                                                          std::shared_ptr<const GrpcPeer> peer,
                                                          GrpcSessionHost* host);
   /// Cancels the calls that are open.
@@ -93,7 +107,8 @@ class GrpcSession final : private H2Events {
   static constexpr int64_t kStallChecks = 4;  // per timeout
   static constexpr std::string_view kAcceptedCodings = "identity,deflate,gzip";
 
-  GrpcSession(GrpcShared* shared, std::shared_ptr<const GrpcPeer> peer, GrpcSessionHost* host);
+  GrpcSession(GrpcShared* shared, GrpcCounters* counters, std::shared_ptr<const GrpcPeer> peer,
+              GrpcSessionHost* host);
 
   // H2Events.
   H2Stream* OnOpen(int32_t id) override;
@@ -125,6 +140,7 @@ class GrpcSession final : private H2Events {
   void EndStalled(int64_t now_ns);
 
   GrpcShared* const shared_;
+  GrpcCounters* const counters_;
   const std::shared_ptr<const GrpcPeer> peer_;
   GrpcSessionHost* const host_;
   std::unique_ptr<H2Session> h2_;

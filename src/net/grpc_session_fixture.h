@@ -64,7 +64,7 @@ class GrpcSessionFixture : public ::testing::Test, public GrpcSessionHost {
     shared = std::make_unique<GrpcShared>(
         options, [this](std::shared_ptr<GrpcCall> call) { return Dispatch(std::move(call)); });
     auto peer = std::make_shared<const GrpcPeer>(GrpcPeer{"peer:1", port, options.write_backlog_bytes_max});
-    auto made = GrpcSession::Make(shared.get(), peer, this);
+    auto made = GrpcSession::Make(shared.get(), &counters, peer, this);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     session = *std::move(made);
   }
@@ -119,6 +119,7 @@ class GrpcSessionFixture : public ::testing::Test, public GrpcSessionHost {
   std::shared_ptr<Port> port = std::make_shared<Port>();
   H2TestClient client;
   std::unique_ptr<GrpcShared> shared;
+  GrpcCounters counters;
   std::vector<std::shared_ptr<TestCall>> calls;
   std::unique_ptr<GrpcSession> session;
 };

@@ -23,7 +23,7 @@ TEST_F(GrpcSessionTest, UnaryCallIsAnswered) {
   EXPECT_TRUE(calls[0]->destroyed);
   EXPECT_FALSE(calls[0]->call->cancelled());
   EXPECT_EQ(session->open_calls(), 0u);
-  EXPECT_EQ(shared->open_calls, 0u);
+  EXPECT_EQ(counters.open_calls, 0u);
 }
 
 // The bytes of an answer, by RFC 7541 and 9113: header by indexes and literals, data, trailers.
@@ -225,6 +225,62 @@ TEST_F(GrpcSessionTest, BadMessagesEndTheCallOnly) {
   EXPECT_EQ(shared->budget.used_bytes(), 0u);
 }
 
+std::string Compressed(ContentCoding coding, std::string text) {
+  const base::Bytes part = base::Bytes::Own(std::move(text));
+  return std::string(Compress(coding, std::span(&part, 1)).text());
+}
+
+TEST_F(GrpcSessionTest, CompressedMessagesAreDecompressed) {
+  options.message_bytes_max = 100'000;
+  Open();
+  const std::string text(100'000, 'c');
+  for (const auto& [name, coding] :
+       {std::pair{"gzip", ContentCoding::kGzip}, std::pair{"deflate", ContentCoding::kDeflate}}) {
+    const int32_t id = client.Request(GrpcRequestFields("/echo", {{"grpc-encoding", name}}),
+                                      GrpcFrame(Compressed(coding, text), 1) + GrpcFrame("plain, too"));
+    ASSERT_TRUE(Pump());
+    EXPECT_EQ(answer(id).Messages(), (std::vector<std::string>{text, "plain, too"}));
+    struct Case {
+      std::string body;
+      std::string status;
+    };
+    for (const Case& bad :
+         {Case{Compressed(coding, text + "c"), "8"},
+          Case{Compressed(coding, std::string(100'000'000, 'c')), "8"}, Case{"rubbish", "13"},
+          Case{Compressed(coding, text).substr(0, 50), "13"}, Case{"", "13"}}) {
+      const int32_t refused =
+          client.Request(GrpcRequestFields("/echo", {{"grpc-encoding", name}}), GrpcFrame(bad.body, 1));
+      ASSERT_TRUE(Pump());
+      EXPECT_EQ(answer(refused).status(), bad.status) << name << ", " << bad.body.size() << " bytes";
+      EXPECT_EQ(calls.back()->cancels, 1);
+    }
+  }
+}
+
+TEST_F(GrpcSessionTest, AnswersAreCompressedForWhoTakesIt) {
+  options.gzip_responses = true;
+  Open();
+  const std::string text(50'000, 'c');
+  const int32_t id = client.Request(GrpcRequestFields("/echo", {{"grpc-accept-encoding", "identity,gzip"}}),
+                                    GrpcFrame(text) + GrpcFrame("short"));
+  const int32_t plain =
+      client.Request(GrpcRequestFields("/echo", {{"grpc-accept-encoding", "deflate"}}), GrpcFrame(text));
+  ASSERT_TRUE(Pump());
+  EXPECT_EQ(answer(id).Field("grpc-encoding"), "gzip");
+  const std::string& data = answer(id).data;
+  ASSERT_GT(data.size(), 15u);
+  EXPECT_LT(data.size(), 1000u);
+  EXPECT_EQ(data[0], 1);
+  EXPECT_EQ(data.substr(data.size() - 10), GrpcFrame("short"));
+  const std::string_view message = std::string_view(data).substr(5, data.size() - 15);
+  const auto decompressed =
+      Decompress(ContentCoding::kGzip, std::as_bytes(std::span<const char>(message)), 100'000);
+  ASSERT_TRUE(decompressed.ok());
+  EXPECT_TRUE(decompressed->text() == text);
+  EXPECT_EQ(answer(plain).Field("grpc-encoding"), "");
+  EXPECT_EQ(answer(plain).Messages(), std::vector<std::string>{text});
+}
+
 TEST_F(GrpcSessionTest, ErrorInMidStreamComesBehindWhatWasAnswered) {
   Open();
   const int32_t id = client.Request(GrpcRequestFields("/echo"), GrpcFrame("good"), false);
@@ -303,7 +359,7 @@ TEST_F(GrpcSessionTest, LostConnectionCancelsAll) {
     EXPECT_TRUE(call->call->cancelled());
     EXPECT_FALSE(call->call->Write({base::Bytes::Own("x")}));
   }
-  EXPECT_EQ(shared->open_calls, 0u);
+  EXPECT_EQ(counters.open_calls, 0u);
 }
 
 TEST_F(GrpcSessionTest, DeadlineEndsTheCall) {
@@ -449,8 +505,8 @@ TEST_F(GrpcSessionTest, FinishInsideTheDispatcherIsAnswered) {
     call->Finish({base::StatusCode::kPermissionDenied, "no"});
     return std::make_unique<TestHandler>(std::make_shared<TestCall>());
   });
-  auto made =
-      GrpcSession::Make(shared.get(), std::make_shared<const GrpcPeer>(GrpcPeer{"p", port, 1000}), this);
+  auto made = GrpcSession::Make(shared.get(), &counters,
+                                std::make_shared<const GrpcPeer>(GrpcPeer{"p", port, 1000}), this);
   ASSERT_TRUE(made.ok());
   session = *std::move(made);
   const int32_t id = client.Request(GrpcRequestFields("/any"), GrpcFrame("x"));

@@ -146,8 +146,10 @@ class H2Session::Impl {
 base::Status H2Session::Impl::Start() {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_option* option = nullptr;
-  CHECK(nghttp2_session_callbacks_new(&callbacks) == 0 &&
-        nghttp2_option_new(&option) == 0);  // fail for want of memory only
+  if (nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&option) != 0) {
+    nghttp2_session_callbacks_del(callbacks);
+    return base::ResourceExhausted("no memory for an HTTP/2 session");
+  }
   nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, OnBeginFrame);
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, OnBeginHeaders);
   nghttp2_session_callbacks_set_on_header_callback(callbacks, OnHeader);

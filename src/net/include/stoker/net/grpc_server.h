@@ -104,6 +104,11 @@ class GrpcServer {
   void Drain();
   size_t open_connections() const;
   size_t open_calls() const;
+  /// Since the start. `offences`: connections cut off for floods and the like.
+  struct Counters {
+    uint64_t accepted = 0, refused = 0, calls = 0, offences = 0, bytes_in = 0, bytes_out = 0;
+  };
+  Counters counters() const;
 
  private:
   struct State;
