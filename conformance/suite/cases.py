@@ -11,7 +11,7 @@ from .steps import kind_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERDICTS = ("same", "quirk", "fault")
 _CASE_KEYS = {
-    "name", "verdict", "why", "needs", "profile", "steps", "expected_right", "also", "deadly", "slow",
+    "name", "verdict", "why", "needs", "profile", "steps", "expected_right", "also", "deadly", "varies",
 }
 
 
@@ -26,6 +26,7 @@ class Case:
         self.needs = entry.get("needs", defaults.get("needs", []))
         self.profile = entry.get("profile", defaults.get("profile", "default"))
         self.deadly = entry.get("deadly", False)
+        self.varies = entry.get("varies", False)
         self.single = "steps" not in entry
         step = {k: v for k, v in entry.items() if k not in _CASE_KEYS}
         self.steps = [step] if self.single else entry["steps"]

@@ -177,7 +177,7 @@ def _errors(want, got):
     for key in ("status", "code"):
         if want.get(key) != got.get(key):
             notes.append(f"{key}: wanted {want.get(key)}, got {got.get(key)} ({_short(_texts(got))})")
-    if not notes and not _error_text(got):
+    if not notes and _error_text(want) and not _error_text(got):
         notes.append(f"body: wanted an error text, got {_short(got)}")
     if not notes and "accept-encoding" in want.get("headers", {}):
         if "accept-encoding" not in got["headers"]:

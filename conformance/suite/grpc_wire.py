@@ -138,6 +138,8 @@ def dump(message):
 def encode(method, message):
     """Wire bytes of a request. A mapping {wire: payload} is taken as it is."""
     _, request, _ = classes_of(method)
+    if request is None:
+        return b""
     if isinstance(message, dict) and set(message) == {"wire"}:
         return to_bytes(message["wire"])
     return fill(request(), message or {}).SerializeToString()

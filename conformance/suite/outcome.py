@@ -9,7 +9,7 @@ def judge(case, answers, as_recorded):
     """(outcome, differences). known-fault: a fault case answered as the recorded server does."""
     if case.recorded is None:
         return SKIPPED, ["no recorded answer"]
-    recorded_notes = _recorded_notes(case, answers)
+    recorded_notes = [] if case.varies else _recorded_notes(case, answers)
     if as_recorded:
         return (FAILED, recorded_notes) if recorded_notes else (PASSED, [])
     right_notes = _right_notes(case, answers)

@@ -66,6 +66,8 @@ def to_bytes(spec):
         "deflate": lambda: zlib.compress(to_bytes(value)),
         "chunks": lambda: _chunks(value),
     }
+    if kind == "hex" and not isinstance(value, str):
+        raise ValueError(f"hex must be quoted, got {value!r}")
     if kind not in makers:
         raise ValueError(f"unknown payload kind '{kind}'")
     return makers[kind]()

@@ -96,8 +96,10 @@ def _run_http(step, target):
 
 
 def _wire_part(part, address):
-    if isinstance(part, dict) and ("http" in part):
+    if isinstance(part, dict) and "http" in part:
         return request_bytes(part, address)
+    if isinstance(part, dict) and set(part) == {"together"}:
+        return b"".join(_wire_part(p, address) for p in part["together"])
     if isinstance(part, dict) and set(part) == {"lines"}:
         return "".join(line + "\r\n" for line in part["lines"]).replace("{host}", address).encode()
     return to_bytes(part)
