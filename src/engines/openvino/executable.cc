@@ -35,7 +35,7 @@ uint32_t Mix(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-// Small values that any model takes: numbers in [-1, 1), whole ones 0 or 1, short texts.
+// Small values that any model takes: numbers in [-1, 1), whole ones 0 or 1.
 ov::Tensor ProbeInput(const Port& port, const ov::PartialShape& partial, int64_t rows, bool batched) {
   ov::Shape shape;
   for (size_t i = 0; i < partial.size(); ++i) {
@@ -46,9 +46,7 @@ ov::Tensor ProbeInput(const Port& port, const ov::PartialShape& partial, int64_t
   ov::Tensor tensor(port.element, shape);
   const size_t count = tensor.get_size();
   const auto real = [](size_t i) { return static_cast<float>(Mix(static_cast<uint32_t>(i)) >> 8) / float{1 << 23} - 1.0F; };
-  if (port.element == ov::element::string) {
-    for (size_t i = 0; i < count; ++i) tensor.data<std::string>()[i].assign(1, (i & 1) != 0 ? 'a' : 'b');
-  } else if (port.element == ov::element::f32) {
+  if (port.element == ov::element::f32) {
     for (size_t i = 0; i < count; ++i) tensor.data<float>()[i] = real(i);
   } else if (port.element == ov::element::f64) {
     for (size_t i = 0; i < count; ++i) tensor.data<double>()[i] = real(i);
@@ -79,10 +77,6 @@ double ValueAt(const ov::Tensor& tensor, size_t i) {
 
 bool SameValues(const ov::Tensor& whole, size_t offset, const ov::Tensor& part) {
   const ov::element::Type type = part.get_element_type();
-  if (type == ov::element::string) {
-    return std::equal(part.data<const std::string>(), part.data<const std::string>() + part.get_size(),
-                      whole.data<const std::string>() + offset);
-  }
   const bool numeric = type.is_real() || type == ov::element::i32 || type == ov::element::i64;
   if (!numeric) {
     const auto* bytes = static_cast<const uint8_t*>(part.data());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const 
 
 /// Batch sizes to compile for: powers of two up to the maximum, the maximum, wanted ones; at most 10.
 std::vector<int64_t> StaticSizes(int64_t rows_max, const std::vector<int64_t>& wanted);
+
+/// OpenVINO's CPU plugin computes 64-bit whole numbers with 32 bits and cuts larger ones without a
+/// word: kInvalidArgument names the input that holds one. Also what a Run checks.
+base::Status CheckValues(const Network& network, std::span<const tensor::Tensor> inputs);
 
 /// An instance of it. `executable` must outlive it.
 base::Result<std::unique_ptr<EngineInstance>> MakeOpenvinoInstance(const Executable& executable);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include <openvino/runtime/infer_request.hpp>
@@ -54,9 +56,17 @@ void* Pointer(const std::byte* data) {
   return const_cast<std::byte*>(data == nullptr ? nothing : data);
 }
 
-void Serialise(const ov::Tensor& from, std::string* out) {
-  const auto* texts = from.data<const std::string>();
-  for (size_t i = 0; i < from.get_size(); ++i) tensor::AppendBytesElement(out, texts[i]);
+// Whether all elements of 8 bytes, read as T, lie within 32 bits with a sign.
+template <typename T>
+bool FitsInt32(std::span<const std::byte> bytes) {
+  uint64_t beyond = 0;
+  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + i, sizeof(T));
+    // A signed value fits exactly when adding 2^31 leaves the upper half empty.
+    beyond |= std::is_signed_v<T> ? (static_cast<uint64_t>(value) + (uint64_t{1} << 31)) >> 32 : static_cast<uint64_t>(value) >> 31;
+  }
+  return beyond == 0;
 }
 
 class OpenvinoInstance final : public EngineInstance {
@@ -69,7 +79,7 @@ class OpenvinoInstance final : public EngineInstance {
 
   base::Status Run(const Batch& batch, OutputSink* outputs) override {
     STOKER_RETURN_IF_ERROR(CheckInputs(batch));
-    STOKER_RETURN_IF_ERROR(PrepareOutputs(batch, outputs));
+    STOKER_RETURN_IF_ERROR(PrepareOutputs(outputs));
     size_t running = 0;
     try {
       for (int64_t first = 0; first < rows_;) {
@@ -118,10 +128,10 @@ class OpenvinoInstance final : public EngineInstance {
                                                   ", expected ", rows_, " rows"));
       }
     }
-    return base::OkStatus();
+    return CheckValues(network_, batch.inputs);
   }
 
-  base::Status PrepareOutputs(const Batch&, OutputSink* outputs) {
+  base::Status PrepareOutputs(OutputSink* outputs) {
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
       const Port& port = network_.outputs[i];
       memory_[i] = nullptr;
@@ -160,13 +170,13 @@ class OpenvinoInstance final : public EngineInstance {
   base::Status RunChunk(const Batch& batch, const Chunk& chunk, OutputSink* outputs) {
     Slot& slot = slots_[chunk.variant];
     for (size_t i = 0; i < network_.inputs.size(); ++i) {
-      STOKER_ASSIGN_OR_RETURN(const ov::Tensor input, InputTensor(i, batch.inputs[i], chunk));
-      slot.request.set_input_tensor(network_.inputs[i].index, input);
+      slot.request.set_input_tensor(network_.inputs[i].index, InputTensor(i, batch.inputs[i], chunk));
     }
     const bool padded = chunk.count != chunk.size;
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
       const Port& port = network_.outputs[i];
       if (memory_[i] == nullptr || padded) {
+        if (!port.shape_known) continue;  // never lent, so still the request's own
         slot.request.set_output_tensor(port.index, slot.own_outputs[port.index]);
         continue;
       }
@@ -195,11 +205,10 @@ class OpenvinoInstance final : public EngineInstance {
     return network_.batched && count.ok() ? static_cast<size_t>(rows * *count) * port.element.size() : 0;
   }
 
-  base::Result<ov::Tensor> InputTensor(size_t index, const tensor::Tensor& input, const Chunk& chunk) const {
+  ov::Tensor InputTensor(size_t index, const tensor::Tensor& input, const Chunk& chunk) const {
     const Port& port = network_.inputs[index];
     Shape shape = input.shape;
     if (network_.batched) shape[0] = chunk.size;
-    if (port.type == DataType::kBytes) return TextTensor(input, shape, chunk);
     const size_t row_bytes = network_.batched && rows_ > 0 ? input.bytes.size() / static_cast<size_t>(rows_) : input.bytes.size();
     const std::byte* data = input.bytes.data() + row_bytes * static_cast<size_t>(chunk.first);
     if (chunk.count == chunk.size) return ov::Tensor(port.element, ToOv(shape), Pointer(data));
@@ -209,20 +218,6 @@ class OpenvinoInstance final : public EngineInstance {
     std::memcpy(memory, data, filled);
     std::memset(memory + filled, 0, padded.get_byte_size() - filled);
     return padded;
-  }
-
-  base::Result<ov::Tensor> TextTensor(const tensor::Tensor& input, const Shape& shape, const Chunk& chunk) const {
-    ov::Tensor texts(ov::element::string, ToOv(shape));
-    const size_t per_row = chunk.size > 0 ? texts.get_size() / static_cast<size_t>(chunk.size) : 0;
-    const size_t skipped = network_.batched ? per_row * static_cast<size_t>(chunk.first) : 0;
-    const size_t count = network_.batched ? per_row * static_cast<size_t>(chunk.count) : texts.get_size();
-    tensor::BytesReader reader(input.bytes.span());
-    std::string_view element;
-    for (size_t i = 0; i < skipped + count; ++i) {
-      if (!reader.Next(&element)) return base::InvalidArgument("a BYTES input has fewer elements than its shape tells");
-      if (i >= skipped) texts.data<std::string>()[i - skipped].assign(element);
-    }
-    return texts;
   }
 
   // Keeps the filled rows of an output whose shape was not known, for FinishOutputs.
@@ -244,37 +239,16 @@ class OpenvinoInstance final : public EngineInstance {
       }
     }
     gathered.shape = shape;
-    if (port.type == DataType::kBytes) {
-      const ov::Tensor filled = chunk.count == chunk.size ? result : FirstRows(result, chunk.count);
-      Serialise(filled, &gathered.bytes);
-      return base::OkStatus();
-    }
     const size_t row_bytes = network_.batched ? result.get_byte_size() / static_cast<size_t>(chunk.size) : result.get_byte_size();
     const size_t bytes = network_.batched ? row_bytes * static_cast<size_t>(chunk.count) : row_bytes;
     gathered.bytes.append(static_cast<const char*>(result.data()), bytes);
     return base::OkStatus();
   }
 
-  static ov::Tensor FirstRows(const ov::Tensor& tensor, int64_t rows) {
-    ov::Coordinate begin(tensor.get_shape().size(), 0);
-    ov::Coordinate end(tensor.get_shape());
-    end[0] = static_cast<size_t>(rows);
-    ov::Shape shape = tensor.get_shape();
-    shape[0] = static_cast<size_t>(rows);
-    ov::Tensor copy(tensor.get_element_type(), shape);
-    ov::Tensor(tensor, begin, end).copy_to(copy);
-    return copy;
-  }
-
   base::Status FinishOutputs(OutputSink* outputs) {
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
       if (memory_[i] != nullptr || !outputs->Wanted(i)) continue;
-      const Port& port = network_.outputs[i];
-      Gathered& gathered = gathered_[i];
-      if (port.type == DataType::kBytes) {
-        outputs->Adopt(i, {.type = port.type, .shape = gathered.shape, .bytes = base::Bytes::Own(std::move(gathered.bytes))});
-        continue;
-      }
+      const Gathered& gathered = gathered_[i];
       STOKER_ASSIGN_OR_RETURN(std::byte* const memory, AllocateOutput(i, gathered.shape, outputs));
       std::memcpy(memory, gathered.bytes.data(), gathered.bytes.size());
     }
@@ -290,6 +264,17 @@ class OpenvinoInstance final : public EngineInstance {
 };
 
 }  // namespace
+
+base::Status CheckValues(const Network& network, std::span<const tensor::Tensor> inputs) {
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    const DataType type = network.inputs[i].type;
+    const std::span<const std::byte> bytes = inputs[i].bytes.span();
+    if (type == DataType::kInt64 ? FitsInt32<int64_t>(bytes) : type != DataType::kUint64 || FitsInt32<uint64_t>(bytes)) continue;
+    return base::InvalidArgument(base::StrCat("input '", network.inputs[i].name, "' holds a value of ", ProtocolName(type),
+                                              " beyond 32 bits; the openvino engine computes with values up to 2147483647"));
+  }
+  return base::OkStatus();
+}
 
 base::Result<std::unique_ptr<EngineInstance>> MakeOpenvinoInstance(const Executable& executable) {
   try {

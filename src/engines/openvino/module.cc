@@ -1,8 +1,9 @@
 #include <malloc.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <openvino/runtime/core.hpp>
@@ -37,6 +38,9 @@ class OpenvinoModel final : public EngineModel {
 
   base::Result<std::unique_ptr<EngineInstance>> NewInstance(int) override {
     return internal::MakeOpenvinoInstance(executable_);
+  }
+  base::Status CheckRequest(std::span<const tensor::Tensor> inputs) const override {
+    return internal::CheckValues(executable_.network, inputs);
   }
   size_t input_alignment() const override {
     size_t alignment = 1;

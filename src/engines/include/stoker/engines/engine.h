@@ -92,6 +92,13 @@ class EngineModel {
   virtual ~EngineModel() = default;
   virtual base::Result<std::unique_ptr<EngineInstance>> NewInstance(int index) = 0;
   virtual InstanceTraits traits() const { return {}; }
+  /// Whether the values of one request (inputs as for Run) can be computed at all: called before it is
+  /// put into a batch, whose other requests a refusal must not touch. Cheap; shapes and types are
+  /// checked already. A Run with such values fails as a whole.
+  virtual base::Status CheckRequest(std::span<const tensor::Tensor> inputs) const {
+    static_cast<void>(inputs);
+    return base::OkStatus();
+  }
   virtual size_t input_alignment() const { return 1; }
   /// How many instances run best at once, by the engine's own measurement at load; the host makes
   /// that many unless the configuration sets a count.
