@@ -26,7 +26,8 @@ bool MayBeOneRequestsFault(const base::Status& status) {
 BatchRunner::BatchRunner(std::unique_ptr<engines::EngineInstance> instance, const RunnerOptions& options)
     : instance_(std::move(instance)), options_(options), collector_(options.plan, options.pool, options.output_bytes_max) {}
 
-std::span<const Execution> BatchRunner::Run(std::span<BatchItem> items) {
+std::span<const Execution> BatchRunner::Run(std::span<BatchItem> items, int64_t now_ns) {
+  now_ns_ = now_ns;
   executions_.clear();
   if (items.size() > 1 && options_.traits.request_wise && options_.traits.run_inline) {
     RunOneByOne(items, true);
@@ -61,11 +62,11 @@ void BatchRunner::RunOneByOne(std::span<BatchItem> items, bool one_execution) {
 base::Status BatchRunner::RunTogether(std::span<BatchItem> items, Execution* execution) {
   execution->rows = RowsOf(items);
   const IoPlan& plan = *options_.plan;
-  const int64_t start = options_.clock->NowNs();
+  const int64_t start = now_ns_;
   const bool consume = items.size() == 1 && !plan.any_ragged;
   const base::Status gathered = GatherInputs(
       plan, items, {.pool = options_.pool, .alignment = options_.input_alignment, .consume = consume}, &inputs_);
-  const int64_t ready = options_.clock->NowNs();
+  const int64_t ready = now_ns_ = options_.clock->NowNs();
   execution->input_ns = ready - start;
   if (!gathered.ok()) return gathered;
   base::Status status = RunEngine(items, execution->rows);
@@ -73,7 +74,8 @@ base::Status BatchRunner::RunTogether(std::span<BatchItem> items, Execution* exe
   execution->infer_ns = done - ready;
   if (status.ok()) ScatterOutputs(plan, inputs_, &collector_.tensors(), items);
   for (tensor::Tensor& input : inputs_) input.bytes = {};
-  execution->output_ns = options_.clock->NowNs() - done;
+  now_ns_ = options_.clock->NowNs();
+  execution->output_ns = now_ns_ - done;
   return status;
 }
 

@@ -43,8 +43,10 @@ class BatchRunner {
 
   /// Runs a batch and fills each item's response: status, outputs and the timing of its execution.
   /// When a batch of several fails each is run again alone, so that one bad request fails alone.
-  /// Returns what was executed; valid until the next call.
-  std::span<const Execution> Run(std::span<BatchItem> items);
+  /// `now_ns` is the present. Returns what was executed; valid until the next call.
+  std::span<const Execution> Run(std::span<BatchItem> items, int64_t now_ns);
+  /// When the last Run ended.
+  int64_t ended_ns() const { return now_ns_; }
 
  private:
   base::Status RunTogether(std::span<BatchItem> items, Execution* execution);
@@ -58,6 +60,7 @@ class BatchRunner {
   std::vector<tensor::Tensor> inputs_;
   std::vector<int64_t> request_rows_;
   std::vector<Execution> executions_;
+  int64_t now_ns_ = 0;  // the last look at the clock
 };
 
 }  // namespace stoker::host

@@ -214,7 +214,7 @@ void HostImpl::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<Res
   } else {
     // Models come from Find only, so this one is ours.
     const auto& model = static_cast<const ServedModel&>(*request->model);
-    return model.core().Submit(std::move(request), std::move(sink), started);
+    return model.core().Submit(std::move(request), std::move(sink), {.started_ns = started, .now_ns = now});
   }
   InferResponse response;
   response.status = std::move(refused);

@@ -17,6 +17,10 @@
 #include <stoker/observe/log.h>
 #include <stoker/observe/metrics.h>
 
+#include "host_internal.h"
+#include "repository/repository.h"
+#include "test_engine.h"
+
 namespace stoker::host {
 
 /// A final answer, kept for a test to look at.
@@ -112,7 +116,11 @@ class HostTest : public ::testing::Test {
     std::filesystem::create_directories(std::filesystem::path(folder_) / name / "1");
   }
   void StartHost() {
-    auto made = Host::Make(options_, {.clock = &base::Clock::Real(), .metrics = &registry_, .log = log_.get(), .engine_folder = ""});
+    internal::HostParts parts;
+    parts.engines = std::make_unique<TestEngineSet>(&engine_);
+    parts.source = MakeFolderSource(options_, parts.engines.get());
+    auto made = internal::MakeHost(options_, {.clock = &base::Clock::Real(), .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
+                                   std::move(parts));
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     host_ = std::move(*made);
     const base::Status started = host_->Start();
@@ -160,6 +168,7 @@ class HostTest : public ::testing::Test {
 
   std::string folder_;
   HostOptions options_;
+  TestEngine engine_;
   observe::Registry registry_;
   std::unique_ptr<observe::Log> log_;
   std::unique_ptr<Host> host_;

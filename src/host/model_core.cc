@@ -110,21 +110,21 @@ void ModelCore::Refuse(ResponseSink* sink, base::Status status) {
   services_.counts->End();
 }
 
-void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink, int64_t started_ns) {
+void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink, Arrived arrived) {
   CheckedRequest checked;
   if (base::Status status = CheckRequest(plan_, request.get(), &checked); !status.ok()) {
     return Refuse(sink.get(), std::move(status));
   }
   if (InlineSlot* slot = MayRunInline() && request->deadline_ns == 0 ? TakeSlot() : nullptr; slot != nullptr) {
     InferResponse response;
-    RunInline(slot, request.get(), checked, started_ns, &response);
+    RunInline(slot, {.request = request.get(), .checked = &checked, .response = {}}, arrived, &response);
     sink->OnResponse(std::move(response));
     services_.counts->End();
     return;
   }
   auto pending = std::make_unique<PendingRequest>(std::move(request), std::move(sink));
   pending->checked = std::move(checked);
-  pending->started_ns = started_ns;
+  pending->started_ns = arrived.started_ns;
   scheduler_->Submit(std::move(pending));
 }
 
@@ -141,18 +141,17 @@ ModelCore::InlineSlot* ModelCore::TakeSlot() {
   return nullptr;
 }
 
-void ModelCore::RunInline(InlineSlot* slot, InferRequest* request, const CheckedRequest& checked, int64_t started_ns,
-                          InferResponse* response) {
-  BatchItem item{.request = request, .checked = &checked, .response = {}};
-  const Execution execution = slot->runner->Run({&item, 1})[0];
+void ModelCore::RunInline(InlineSlot* slot, BatchItem item, Arrived arrived, InferResponse* response) {
+  const Execution execution = slot->runner->Run({&item, 1}, arrived.now_ns)[0];
+  const int64_t end = slot->runner->ended_ns();
   slot->busy.store(false, std::memory_order_release);
   *response = std::move(item.response);
   LearnRunTime(execution.infer_ns);
-  statistics_->RecordExecution(execution, services_.clock->WallNs());
+  statistics_->RecordExecution(execution, end);
   statistics_->RecordClose(batching::CloseReason::kSlotFree);
-  const int64_t total_ns = services_.clock->NowNs() - started_ns;
+  const int64_t total_ns = end - arrived.started_ns;
   if (response->status.ok()) {
-    statistics_->RecordSuccess(checked.rows, {total_ns, response->timing});
+    statistics_->RecordSuccess(item.checked->rows, {total_ns, response->timing});
   } else {
     statistics_->RecordFailure(FailureReason::kBackend, total_ns);
   }

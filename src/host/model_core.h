@@ -52,6 +52,12 @@ struct CoreParts {
   std::shared_ptr<VersionStatistics> statistics;  // shared with the version before, across a reload
 };
 
+/// When a request was first seen, and the present.
+struct Arrived {
+  int64_t started_ns = 0;
+  int64_t now_ns = 0;
+};
+
 /// The working part of a loaded version: engine model, instances, scheduler. Outlives changes of its
 /// configuration that only move the number of instances. Thread-safe.
 class ModelCore {
@@ -61,7 +67,7 @@ class ModelCore {
   ~ModelCore();
 
   /// Checks the request and runs it, here or on an instance's thread. Never blocks.
-  void Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink, int64_t started_ns);
+  void Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink, Arrived arrived);
 
   /// As many instances as `config` asks for.
   base::Status SetInstances(const ModelConfig& config);
@@ -86,7 +92,7 @@ class ModelCore {
 
   bool MayRunInline() const;
   InlineSlot* TakeSlot();
-  void RunInline(InlineSlot* slot, InferRequest* request, const CheckedRequest& checked, int64_t started_ns, InferResponse* response);
+  void RunInline(InlineSlot* slot, BatchItem item, Arrived arrived, InferResponse* response);
   void LearnRunTime(int64_t infer_ns);
   void Refuse(ResponseSink* sink, base::Status status);
 

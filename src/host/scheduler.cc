@@ -269,9 +269,9 @@ void Scheduler::RunJob(Worker* worker) {
     worker->items[i].checked = &pending.checked;
     worker->items[i].response = InferResponse();
   }
-  const auto executions = worker->runner->Run(worker->items);
-  const int64_t wall_ns = options_.clock->WallNs();
-  for (const Execution& execution : executions) options_.statistics->RecordExecution(execution, wall_ns);
+  const auto executions = worker->runner->Run(worker->items, start);
+  const int64_t end = worker->runner->ended_ns();
+  for (const Execution& execution : executions) options_.statistics->RecordExecution(execution, end);
   std::vector<std::unique_ptr<PendingRequest>> job;
   {
     base::MutexLock lock(&mutex_);

@@ -45,7 +45,7 @@ std::shared_ptr<VersionStatistics> VersionLoader::StatisticsOf(const ModelConfig
   std::erase_if(statistics_, [](const auto& entry) { return entry.second.expired(); });
   auto& known = statistics_[key];
   auto statistics = known.lock();
-  if (statistics == nullptr) known = statistics = std::make_shared<VersionStatistics>(options, services_.metrics);
+  if (statistics == nullptr) known = statistics = std::make_shared<VersionStatistics>(options, services_.clock, services_.metrics);
   return statistics;
 }
 

@@ -75,9 +75,10 @@ void VersionStatistics::DeclareFamilies(observe::Registry* registry) {
   for (const Family& family : kFamilies) registry->Declare(family.name, family.type, family.help);
 }
 
-VersionStatistics::VersionStatistics(const StatisticsOptions& options, observe::Registry* registry)
+VersionStatistics::VersionStatistics(const StatisticsOptions& options, base::Clock* clock, observe::Registry* registry)
     : options_(options),
-      batches_(std::min<size_t>(static_cast<size_t>(std::max<int64_t>(options.max_batch_size, 0)), kBatchSizesMax) + 1) {
+      batches_(std::min<size_t>(static_cast<size_t>(std::max<int64_t>(options.max_batch_size, 0)), kBatchSizesMax) + 1),
+      wall_offset_ns_(clock->WallNs() - clock->NowNs()) {
   Labels labels = {{"model", options.model}, {"version", options.version}};
   for (const auto& [name, value] : options.metric_tags) labels.emplace_back("_" + name, value);
   AddSeries(registry, labels, options.latency_counters);
@@ -153,7 +154,7 @@ void VersionStatistics::RecordFailure(FailureReason reason, int64_t total_ns) {
   Bump(cells[kFailNs], Positive(total_ns));
 }
 
-void VersionStatistics::RecordExecution(const Execution& execution, int64_t wall_ns) {
+void VersionStatistics::RecordExecution(const Execution& execution, int64_t end_ns) {
   Bump(Mine().cells[kExecutions], 1);
   // Without a batch dimension batch_stats has one entry of size 0, as in Triton.
   BatchCell& cell = CellFor(options_.max_batch_size > 0 ? execution.rows : 0);
@@ -163,9 +164,9 @@ void VersionStatistics::RecordExecution(const Execution& execution, int64_t wall
   Bump(cell.output_ns, Positive(execution.output_ns));
   infer_seconds_->Observe(Seconds(execution.infer_ns));
   batch_rows_->Observe(static_cast<double>(execution.rows));
-  const int64_t now_ms = wall_ns / 1'000'000;
-  int64_t last = last_inference_ms_.load(std::memory_order_relaxed);
-  while (last < now_ms && !last_inference_ms_.compare_exchange_weak(last, now_ms, std::memory_order_relaxed)) {
+  int64_t last = last_inference_ns_.load(std::memory_order_relaxed);
+  // Now and then is enough: the figure is in milliseconds.
+  while (last + base::kNsPerMs / 2 <= end_ns && !last_inference_ns_.compare_exchange_weak(last, end_ns, std::memory_order_relaxed)) {
   }
 }
 
@@ -173,7 +174,8 @@ ModelStatistics VersionStatistics::Read() const {
   ModelStatistics out;
   out.name = options_.model;
   out.version = options_.version;
-  out.last_inference_ms = static_cast<uint64_t>(last_inference_ms_.load(std::memory_order_relaxed));
+  const int64_t last = last_inference_ns_.load(std::memory_order_relaxed);
+  if (last != 0) out.last_inference_ms = static_cast<uint64_t>((last + wall_offset_ns_) / base::kNsPerMs);
   out.inference_count = Sum(kInferences);
   out.execution_count = Sum(kExecutions);
   const uint64_t successes = Sum(kSuccess);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <stoker/base/mutex.h>
+#include <stoker/base/clock.h>
 #include <stoker/batching/dynamic.h>
 #include <stoker/host/statistics.h>
 #include <stoker/observe/metrics.h>
@@ -43,14 +43,14 @@ class VersionStatistics {
   /// Declares every family of host's; once per registry.
   static void DeclareFamilies(observe::Registry* registry);
 
-  VersionStatistics(const StatisticsOptions& options, observe::Registry* registry);
+  VersionStatistics(const StatisticsOptions& options, base::Clock* clock, observe::Registry* registry);
   ~VersionStatistics();
   VersionStatistics(const VersionStatistics&) = delete;
   VersionStatistics& operator=(const VersionStatistics&) = delete;
 
   void RecordSuccess(int64_t rows, const RequestTimes& times);
   void RecordFailure(FailureReason reason, int64_t total_ns);
-  void RecordExecution(const Execution& execution, int64_t wall_ns);
+  void RecordExecution(const Execution& execution, int64_t end_ns);
   void RecordClose(batching::CloseReason reason) { closed_[static_cast<size_t>(reason)]->Add(); }
   void AddPending(int64_t requests) { pending_.fetch_add(requests, std::memory_order_relaxed); }
   void SetLoadSeconds(double seconds) { load_seconds_->Set(seconds); }
@@ -80,7 +80,8 @@ class VersionStatistics {
   const StatisticsOptions options_;
   std::array<Shard, kShards> shards_;
   std::vector<std::atomic<BatchCell*>> batches_;  // by batch size, made when first seen
-  std::atomic<int64_t> last_inference_ms_{0};
+  const int64_t wall_offset_ns_;  // from the monotonic clock to the Unix epoch
+  std::atomic<int64_t> last_inference_ns_{0};  // monotonic; 0: none
   std::atomic<int64_t> pending_{0};
   std::shared_ptr<observe::Histogram> request_seconds_, queue_seconds_, infer_seconds_, batch_rows_;
   std::array<std::shared_ptr<observe::Counter>, batching::kCloseReasonCount> closed_;

@@ -106,7 +106,7 @@ base::Status RunSample(const IoPlan& plan, const WarmupSample& sample, BatchRunn
     items[r].request = &requests[r];
     items[r].checked = &checked[r];
   }
-  runner->Run(items);
+  runner->Run(items, 0);
   for (const BatchItem& item : items) STOKER_RETURN_IF_ERROR(item.response.status);
   return base::OkStatus();
 }
