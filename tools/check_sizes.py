@@ -144,7 +144,7 @@ def main():
         text = repository.read(path)
         lines = text.count("\n")
         code = sum(1 for line in text.split("\n") if line.strip())
-        test = path.endswith(("_test.cc", "_fuzz.cc"))
+        test = path.endswith(repository.TEST_FILES)
         if test:
             test_lines += code
         else:

@@ -46,7 +46,7 @@ TEST_FOLDERS = ("tests/", "conformance/")
 
 
 def is_test(path):
-    return path.endswith(("_test.cc", "_fuzz.cc")) or "/testing/" in path or path.startswith(TEST_FOLDERS)
+    return path.endswith(repository.TEST_FILES) or "/testing/" in path or path.startswith(TEST_FOLDERS)
 
 
 def line_of(text, offset):

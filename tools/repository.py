@@ -5,6 +5,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Tests, fuzz targets, and what several tests of a room share.
+TEST_FILES = ("_test.cc", "_fuzz.cc", "_fixture.h", "_fixture.cc", "_test_data.h")
 SKIP = {"build", ".git", ".cache", "__pycache__", "node_modules"}
 
 
