@@ -10,6 +10,7 @@
 #include <stoker/observe/log.h>
 
 #include "http/infer_answer.h"
+#include "kserve/log_settings.h"
 
 namespace stoker::serve {
 namespace {
@@ -66,45 +67,13 @@ base::Result<host::LoadRequest> ReadLoadRequest(std::string_view model, const ne
   return load;
 }
 
-base::Status ReadUnsigned(const JsonValue& value, std::string_view name, uint32_t* out) {
-  const auto number = value.is(JsonKind::kNumber) ? value.integer() : std::nullopt;
-  if (!number || *number < 0 || *number > UINT32_MAX) {
-    return base::Internal(StrCat("log setting '", name, "' must be an unsigned integer"));
+LogSettingValue ValueOf(const JsonValue& value) {
+  if (value.is(JsonKind::kBool)) return value.boolean();
+  if (value.is(JsonKind::kString)) return value.string();
+  if (value.is(JsonKind::kNumber)) {
+    if (const auto number = value.integer()) return int64_t{*number};
   }
-  *out = static_cast<uint32_t>(*number);
-  return base::OkStatus();
-}
-
-base::Status ReadFormat(const JsonValue& value, observe::LogFormat* out) {
-  if (!value.is(JsonKind::kString)) return base::Internal("log setting 'log_format' must be a string");
-  if (value.string() == "default") {
-    *out = observe::LogFormat::kDefault;
-  } else if (value.string() == "ISO8601") {
-    *out = observe::LogFormat::kIso8601;
-  } else {
-    return base::Unavailable(StrCat("Attempt to set log_format to an unknown format ",
-                                    base::Quoted(value.string()), "; 'default' and 'ISO8601' are known"));
-  }
-  return base::OkStatus();
-}
-
-base::Status ApplyLogMember(const std::string& name, const JsonValue& value, observe::LogSettings* settings) {
-  bool* flag = name == "log_info"      ? &settings->info
-               : name == "log_warning" ? &settings->warning
-               : name == "log_error"   ? &settings->error
-                                       : nullptr;
-  if (flag != nullptr) {
-    if (!value.is(JsonKind::kBool))
-      return base::Internal(StrCat("log setting '", name, "' must be true or false"));
-    *flag = value.boolean();
-  }
-  if (name == "log_verbose_level") return ReadUnsigned(value, name, &settings->verbose_level);
-  if (name == "log_format") return ReadFormat(value, &settings->format);
-  if (name == "log_file") {
-    return base::Unimplemented(
-        "the log file cannot be changed while the server runs; start it with --log-file");
-  }
-  return base::OkStatus();
+  return std::monostate();
 }
 
 std::string WriteLogSettings(const observe::LogSettings& settings) {
@@ -116,7 +85,7 @@ std::string WriteLogSettings(const observe::LogSettings& settings) {
   json.Key("log_warning").Bool(settings.warning);
   json.Key("log_error").Bool(settings.error);
   json.Key("log_verbose_level").Uint(settings.verbose_level);
-  json.Key("log_format").String(settings.format == observe::LogFormat::kIso8601 ? "ISO8601" : "default");
+  json.Key("log_format").String(LogFormatName(settings.format));
   json.EndObject();
   return text;
 }
@@ -191,7 +160,7 @@ net::HttpResponse LogSettings(const DoorContext& context, const net::HttpRequest
     if (!body.ok()) return ErrorAnswer(body.status());
     observe::LogSettings settings = context.log->settings();
     for (const auto& [name, value] : body->object()) {
-      const base::Status status = ApplyLogMember(name, value, &settings);
+      const base::Status status = ApplyLogSetting(name, ValueOf(value), &settings);
       if (!status.ok()) return ErrorAnswer(status);
     }
     const base::Status applied = context.log->Apply(settings);
