@@ -13,7 +13,7 @@ namespace stoker::net::internal {
 namespace {
 
 constexpr size_t kSmallRequestBytesMax = 4 << 10;  // up to here a copy costs less than keeping a whole block
-constexpr size_t kStashBytesMin = 4 << 10;
+constexpr size_t kChunkedBytesMin = 4 << 10;
 constexpr size_t kRoomBytesMin = 4 << 10;
 constexpr size_t kDiscardBytesPerEvent = 1 << 20;
 constexpr size_t kHeadersReserved = 16;
@@ -91,7 +91,7 @@ void HttpConnection::StashInput() {
   const std::string_view rest = unread();
   std::shared_ptr<ReceiveMemory> stash;
   if (!rest.empty()) {
-    stash = ReceiveMemory::Allocate(std::max(kStashBytesMin, 2 * rest.size()));
+    stash = ReceiveMemory::Allocate(2 * rest.size() + kRoomBytesMin);
     if (stash == nullptr || !stash->Charge(shard_->budget, stash->capacity())) {
       RefuseForMemory();
       Pump();
@@ -198,7 +198,7 @@ bool HttpConnection::AppendChunk(std::string_view data) {
   const size_t wanted = body_got_ + data.size();
   if (body_ == nullptr || wanted > body_->capacity()) {
     const size_t doubled =
-        body_ == nullptr ? kStashBytesMin : std::min(2 * body_->capacity(), shard_->limits.body_bytes_max);
+        body_ == nullptr ? kChunkedBytesMin : std::min(2 * body_->capacity(), shard_->limits.body_bytes_max);
     auto larger = ReceiveMemory::Allocate(std::max(wanted, doubled));
     if (larger == nullptr || !larger->Charge(shard_->budget, larger->capacity())) return false;
     if (body_got_ > 0) std::memcpy(larger->data(), body_->data(), body_got_);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <ctime>
+#include <utility>
 
 #include <stoker/base/clock.h>
 #include <stoker/base/json.h>
@@ -26,78 +27,44 @@ void AppendNumber(size_t number, int base, std::string* out) {
 }
 
 std::string_view Reason(int status) {
-  switch (status) {
-    case 100:
-      return "Continue";
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 206:
-      return "Partial Content";
-    case 301:
-      return "Moved Permanently";
-    case 302:
-      return "Found";
-    case 304:
-      return "Not Modified";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 406:
-      return "Not Acceptable";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 411:
-      return "Length Required";
-    case 412:
-      return "Precondition Failed";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 415:
-      return "Unsupported Media Type";
-    case 416:
-      return "Range Not Satisfiable";
-    case 417:
-      return "Expectation Failed";
-    case 422:
-      return "Unprocessable Content";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 499:
-      return "Client Closed Request";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Unknown";
+  static constexpr std::pair<int, std::string_view> kReasons[] = {{100, "Continue"},
+                                                                  {200, "OK"},
+                                                                  {201, "Created"},
+                                                                  {202, "Accepted"},
+                                                                  {204, "No Content"},
+                                                                  {206, "Partial Content"},
+                                                                  {301, "Moved Permanently"},
+                                                                  {302, "Found"},
+                                                                  {304, "Not Modified"},
+                                                                  {400, "Bad Request"},
+                                                                  {401, "Unauthorized"},
+                                                                  {403, "Forbidden"},
+                                                                  {404, "Not Found"},
+                                                                  {405, "Method Not Allowed"},
+                                                                  {406, "Not Acceptable"},
+                                                                  {408, "Request Timeout"},
+                                                                  {409, "Conflict"},
+                                                                  {411, "Length Required"},
+                                                                  {412, "Precondition Failed"},
+                                                                  {413, "Content Too Large"},
+                                                                  {414, "URI Too Long"},
+                                                                  {415, "Unsupported Media Type"},
+                                                                  {416, "Range Not Satisfiable"},
+                                                                  {417, "Expectation Failed"},
+                                                                  {422, "Unprocessable Content"},
+                                                                  {429, "Too Many Requests"},
+                                                                  {431, "Request Header Fields Too Large"},
+                                                                  {499, "Client Closed Request"},
+                                                                  {500, "Internal Server Error"},
+                                                                  {501, "Not Implemented"},
+                                                                  {502, "Bad Gateway"},
+                                                                  {503, "Service Unavailable"},
+                                                                  {504, "Gateway Timeout"},
+                                                                  {505, "HTTP Version Not Supported"}};
+  for (const auto& [code, text] : kReasons) {
+    if (code == status) return text;
   }
+  return "Unknown";
 }
 
 // Appends outside text as part of a header; what could end the line becomes a space.

@@ -1,5 +1,6 @@
 #include <stoker/net/http_server.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ base::Result<std::unique_ptr<HttpServer>> HttpServer::Listen(HttpServerOptions o
   STOKER_ASSIGN_OR_RETURN(auto listener, Listener::Listen(std::move(listen), loops));
   auto state = std::make_shared<State>();
   state->options = std::move(options);
+  state->options.pipelined_max = std::max<size_t>(state->options.pipelined_max, 1);
   state->loops = loops;
   state->handler = std::move(handler);
   state->listener = std::move(listener);

@@ -13,7 +13,7 @@
 
 #include <stoker/base/clock.h>
 
-#include "http_test_server.h"
+#include "http_testing/server_fixture.h"
 
 namespace stoker::net {
 namespace {

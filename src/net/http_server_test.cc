@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -15,8 +14,9 @@
 
 #include <stoker/base/executor.h>
 #include <stoker/base/str_cat.h>
+#include <stoker/base/testing/random_seed.h>
 
-#include "http_test_server.h"
+#include "http_testing/server_fixture.h"
 
 namespace stoker::net {
 namespace {
@@ -81,9 +81,8 @@ TEST_F(HttpServerTest, RandomFragmentsOfPipelinedRequests) {
     script += request;
     wanted.push_back(client.Ask(request)->body);
   }
-  const uint32_t seed = std::random_device()();
-  std::printf("seed %u\n", seed);
-  std::mt19937 random(seed);
+  const uint64_t seed = base::testing::RandomSeed();
+  std::mt19937_64 random(seed);
   for (int round = 0; round < 1000; ++round) {
     std::vector<size_t> cuts(random() % 12);
     for (size_t& cut : cuts) cut = random() % 3 == 0 ? random() % 400 : random() % script.size();

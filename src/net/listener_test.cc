@@ -169,6 +169,23 @@ TEST_F(ListenerTest, WithoutDescriptorsItPausesAndGoesOnLater) {
   EXPECT_EQ(listener_->accepted(), 2u);
 }
 
+TEST_F(ListenerTest, SpeaksIpv6) {
+  if (Listener::Listen({.name = "test", .address = "::1"}, loops_.get()).status().code() ==
+      base::StatusCode::kInvalidArgument) {
+    GTEST_SKIP() << "this host has no IPv6";
+  }
+  Listen({.name = "test", .address = "::1"}, 1);
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  clients_.push_back(fd);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(listener_->port());
+  address.sin6_addr = in6addr_loopback;
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  arrived_->wait();
+  EXPECT_EQ(accepted_.With([](auto& list) { return list[0].peer; }).substr(0, 6), "[::1]:");
+}
+
 TEST_F(ListenerTest, AfterCloseNobodyIsAccepted) {
   Listen({.name = "test", .address = "localhost"}, 0);
   const uint16_t port = listener_->port();

@@ -9,7 +9,11 @@
 
 namespace stoker::net {
 
-enum class ContentCoding : unsigned char { kIdentity, kGzip, kDeflate };  // deflate: the zlib format of RFC 1950
+enum class ContentCoding : unsigned char {
+  kIdentity,
+  kGzip,
+  kDeflate
+};  // deflate: the zlib format of RFC 1950
 
 /// Decompresses a whole body. kInvalidArgument for a broken or truncated one or trailing rubbish,
 /// kResourceExhausted as soon as more than `bytes_max` would come out (before it is allocated).

@@ -68,9 +68,9 @@ struct HttpServerOptions {
   size_t buffered_bytes_max = 1ull << 30;      // receive memory of all connections together
 };
 
-/// An HTTP/1.0 and 1.1 server on shared event loops. The handler runs on an I/O thread and must not
-/// block. Answers of one connection leave in request order whatever order they are given in.
-/// Refused before anything is allocated: headers and bodies beyond the limits (431, 413), both
+/// An HTTP/1.0 and 1.1 server on shared event loops. The handler runs on the I/O threads, on several
+/// at a time, and must not block. Answers of one connection leave in request order whatever order they are
+/// given in. Refused before anything is allocated: headers and bodies beyond the limits (431, 413), both
 /// length headers, several differing lengths, unknown transfer codings, bare CR or LF in headers,
 /// obsolete folding, malformed chunks (400 and close), HTTP/2 prefaces (505).
 class HttpServer {
@@ -80,7 +80,9 @@ class HttpServer {
   /// Binds and listens; kUnavailable names the option when the port is taken.
   static base::Result<std::unique_ptr<HttpServer>> Listen(HttpServerOptions options, EventLoops* loops,
                                                           Handler handler);
-  ~HttpServer();  // closes everything at once
+  /// Closes everything at once; the handler does not run any more when it returns. Responders may
+  /// outlive it. Not from an I/O thread.
+  ~HttpServer();
   uint16_t port() const;
   /// Stops accepting and closes idle connections; each other one closes after its current answers
   /// ("Connection: close"). Returns at once; `open_connections` tells the progress. Thread-safe.

@@ -13,7 +13,7 @@
 #include <stoker/base/str_cat.h>
 #include <stoker/net/http_server.h>
 
-#include "http_test_client.h"
+#include "raw_client.h"
 
 namespace stoker::net::testing {
 

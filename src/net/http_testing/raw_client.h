@@ -11,7 +11,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -115,7 +114,7 @@ class RawClient {
 
   static Answer ParseHead(std::string_view head) {
     Answer answer;
-    answer.status = std::atoi(std::string(head.substr(9, 3)).c_str());
+    answer.status = std::stoi(std::string(head.substr(9, 3)));
     head.remove_prefix(head.find("\r\n") + 2);
     while (!head.empty()) {
       const std::string_view line = head.substr(0, head.find("\r\n"));
