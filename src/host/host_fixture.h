@@ -119,7 +119,7 @@ class HostTest : public ::testing::Test {
     internal::HostParts parts;
     parts.engines = std::make_unique<TestEngineSet>(&engine_);
     parts.source = MakeFolderSource(options_, parts.engines.get());
-    auto made = internal::MakeHost(options_, {.clock = &base::Clock::Real(), .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
+    auto made = internal::MakeHost(options_, {.clock = clock_, .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
                                    std::move(parts));
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     host_ = std::move(*made);
@@ -169,6 +169,8 @@ class HostTest : public ::testing::Test {
   std::string folder_;
   HostOptions options_;
   TestEngine engine_;
+  base::testing::ManualClock manual_clock_;
+  base::Clock* clock_ = &base::Clock::Real();
   observe::Registry registry_;
   std::unique_ptr<observe::Log> log_;
   std::unique_ptr<Host> host_;

@@ -1,6 +1,7 @@
 #include "model_core.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -11,11 +12,6 @@
 namespace stoker::host {
 namespace {
 
-// Above the first a request no longer runs on the thread that received it; below the second it does again.
-constexpr int64_t kInlineStopNs = 100'000;
-constexpr int64_t kInlineResumeNs = 50'000;
-constexpr int64_t kSampleMaxNs = 4 * kInlineStopNs;  // one preempted run must not look like a slow model
-constexpr int64_t kAverageWeight = 16;
 constexpr size_t kIdleBytesMax = size_t{256} << 20;  // of batch and output memory, per version
 constexpr int kInstancesMax = 1024;
 
@@ -60,7 +56,8 @@ base::Status ModelCore::Start(const ModelConfig& config, const engines::ModelSpe
                                                        .statistics = statistics_.get(),
                                                        .counts = services_.counts,
                                                        .clock = services_.clock,
-                                                       .timer = services_.timer},
+                                                       .timer = services_.timer,
+                                                       .inline_choice = inline_capable_ ? &inline_choice_ : nullptr},
                                                       std::move(batching)));
   if (inline_capable_) {
     // Beside the instances proper, one for each thread that may submit at the same time.
@@ -69,7 +66,7 @@ base::Status ModelCore::Start(const ModelConfig& config, const engines::ModelSpe
       STOKER_ASSIGN_OR_RETURN(slot->runner, NewRunner(i));
       slots_.push_back(std::move(slot));
     }
-    inline_now_.store(true, std::memory_order_relaxed);
+    inline_choice_.Allow();
   }
   return SetInstances(config);
 }
@@ -129,7 +126,7 @@ void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<Re
 }
 
 bool ModelCore::MayRunInline() const {
-  return inline_now_.load(std::memory_order_relaxed) && scheduler_->queued() == 0;
+  return inline_choice_.now() && scheduler_->queued() == 0;
 }
 
 ModelCore::InlineSlot* ModelCore::TakeSlot() {
@@ -146,7 +143,7 @@ void ModelCore::RunInline(InlineSlot* slot, BatchItem item, Arrived arrived, Inf
   const int64_t end = slot->runner->ended_ns();
   slot->busy.store(false, std::memory_order_release);
   *response = std::move(item.response);
-  LearnRunTime(execution.infer_ns);
+  inline_choice_.Learn(execution.infer_ns);
   statistics_->RecordExecution(execution, end);
   statistics_->RecordClose(batching::CloseReason::kSlotFree);
   const int64_t total_ns = end - arrived.started_ns;
@@ -155,15 +152,6 @@ void ModelCore::RunInline(InlineSlot* slot, BatchItem item, Arrived arrived, Inf
   } else {
     statistics_->RecordFailure(FailureReason::kBackend, total_ns);
   }
-}
-
-// A running average of what a run takes; threads may lose an update to each other.
-void ModelCore::LearnRunTime(int64_t infer_ns) {
-  const int64_t old = run_ns_average_.load(std::memory_order_relaxed);
-  const int64_t average = old + (std::min(infer_ns, kSampleMaxNs) - old) / kAverageWeight;
-  run_ns_average_.store(average, std::memory_order_relaxed);
-  const bool now = inline_now_.load(std::memory_order_relaxed);
-  if (now ? average > kInlineStopNs : average < kInlineResumeNs) inline_now_.store(!now, std::memory_order_relaxed);
 }
 
 }  // namespace stoker::host

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,6 +19,7 @@
 #include "batch_runner.h"
 #include "buffer_pool.h"
 #include "engine_set.h"
+#include "inline_choice.h"
 #include "io_plan.h"
 #include "request_counts.h"
 #include "scheduler.h"
@@ -93,7 +93,6 @@ class ModelCore {
   bool MayRunInline() const;
   InlineSlot* TakeSlot();
   void RunInline(InlineSlot* slot, BatchItem item, Arrived arrived, InferResponse* response);
-  void LearnRunTime(int64_t infer_ns);
   void Refuse(ResponseSink* sink, base::Status status);
 
   const Services services_;
@@ -106,8 +105,7 @@ class ModelCore {
   engines::InstanceTraits traits_;
   bool inline_capable_ = false;
   std::vector<std::unique_ptr<InlineSlot>> slots_;
-  std::atomic<int64_t> run_ns_average_{0};
-  std::atomic<bool> inline_now_{false};
+  InlineChoice inline_choice_;
   std::unique_ptr<Scheduler> scheduler_;  // last: its threads use everything above
 };
 

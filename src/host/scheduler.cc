@@ -271,7 +271,10 @@ void Scheduler::RunJob(Worker* worker) {
   }
   const auto executions = worker->runner->Run(worker->items, start);
   const int64_t end = worker->runner->ended_ns();
-  for (const Execution& execution : executions) options_.statistics->RecordExecution(execution, end);
+  for (const Execution& execution : executions) {
+    options_.statistics->RecordExecution(execution, end);
+    if (options_.inline_choice != nullptr) options_.inline_choice->Learn(execution.infer_ns);
+  }
   std::vector<std::unique_ptr<PendingRequest>> job;
   {
     base::MutexLock lock(&mutex_);

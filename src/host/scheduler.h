@@ -17,6 +17,7 @@
 #include <stoker/batching/release_order.h>
 
 #include "batch_runner.h"
+#include "inline_choice.h"
 #include "io_plan.h"
 #include "pending_request.h"
 #include "request_counts.h"
@@ -33,6 +34,7 @@ struct SchedulerOptions {
   RequestCounts* counts = nullptr;
   base::Clock* clock = nullptr;
   Timer* timer = nullptr;
+  InlineChoice* inline_choice = nullptr;  // told of run times; may be null
 };
 
 /// The waiting requests of one model version and the threads that run them, one an instance. Batches

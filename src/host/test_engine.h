@@ -9,6 +9,7 @@
 
 #include <stoker/base/mutex.h>
 #include <stoker/base/str_cat.h>
+#include <stoker/base/testing/manual_clock.h>
 #include <stoker/engines/engine.h>
 
 #include "engine_set.h"
@@ -45,6 +46,15 @@ class TestEngine final : public engines::Engine {
 
   void HoldRuns(bool hold) { Set(&hold_runs_, hold); }
   void HoldLoads(bool hold) { Set(&hold_loads_, hold); }
+  /// Models loaded from now on ask to run on the submitting thread; each run moves `clock` on.
+  void RunInline(base::testing::ManualClock* clock) {
+    base::MutexLock lock(&mutex_);
+    clock_ = clock;
+  }
+  void SetCost(int64_t ns) {
+    base::MutexLock lock(&mutex_);
+    cost_ns_ = ns;
+  }
   void FailLoads(std::string why) {
     base::MutexLock lock(&mutex_);
     load_failure_ = std::move(why);
@@ -117,6 +127,7 @@ class TestEngine final : public engines::Engine {
   class Model final : public engines::EngineModel {
    public:
     Model(TestEngine* engine, engines::ModelSpec spec) : engine_(engine), spec_(std::move(spec)) {}
+    engines::InstanceTraits traits() const override { return {.run_inline = engine_->RunsInline()}; }
     base::Result<std::unique_ptr<engines::EngineInstance>> NewInstance(int) override {
       return std::unique_ptr<engines::EngineInstance>(new Instance(engine_, spec_));
     }
@@ -127,6 +138,10 @@ class TestEngine final : public engines::Engine {
     const engines::ModelSpec spec_;
   };
 
+  bool RunsInline() {
+    base::MutexLock lock(&mutex_);
+    return clock_ != nullptr;
+  }
   void Set(bool* flag, bool value) {
     base::MutexLock lock(&mutex_);
     *flag = value;
@@ -144,6 +159,7 @@ class TestEngine final : public engines::Engine {
     }
     most_at_once_ = std::max(most_at_once_, ++running_);
     changed_.NotifyAll();
+    if (clock_ != nullptr) clock_->Advance(cost_ns_);
     while (hold_runs_) changed_.Wait(&mutex_);
   }
   void End() {
@@ -156,6 +172,8 @@ class TestEngine final : public engines::Engine {
   bool hold_runs_ GUARDED_BY(mutex_) = false;
   bool hold_loads_ GUARDED_BY(mutex_) = false;
   bool misaligned_ GUARDED_BY(mutex_) = false;
+  base::testing::ManualClock* clock_ GUARDED_BY(mutex_) = nullptr;
+  int64_t cost_ns_ GUARDED_BY(mutex_) = 0;
   std::string load_failure_ GUARDED_BY(mutex_);
   std::vector<Run> runs_ GUARDED_BY(mutex_);
   size_t loads_ GUARDED_BY(mutex_) = 0;
