@@ -181,6 +181,7 @@ TEST_F(GrpcFloodTest, StreamsBeyondTheLimitAreRefused) {
   Open();
   H2TestClient eager;  // does not know the limit yet, as at the start of any connection
   std::vector<int32_t> ids;
+  ids.reserve(15);
   for (int i = 0; i < 15; ++i) ids.push_back(eager.Request(GrpcRequestFields("/hold"), ""));
   ASSERT_TRUE(Feed(eager.TakeOutput()).ok());
   ASSERT_TRUE(eager.Receive(Drain()));
@@ -286,6 +287,7 @@ TEST_F(GrpcFloodTest, BudgetOfReceiveMemoryHolds) {
   Open();
   H2TestClient many;
   std::vector<int32_t> ids;
+  ids.reserve(40);
   for (int i = 0; i < 40; ++i) {  // each begins a message of 200,000 bytes
     ids.push_back(many.Request(GrpcRequestFields("/hold"),
                                GrpcFrame(std::string(200'000, 'x')).substr(0, 50'000), false));
@@ -325,7 +327,7 @@ TEST_F(GrpcFloodTest, NonsenseEndsTheConnection) {
 }
 
 TEST_F(GrpcFloodTest, BadPseudoHeadersEndTheStreamOnly) {
-  for (TestFields fields :
+  for (const TestFields& fields :
        {TestFields{{":method", "POST"}, {":scheme", "http"}},
         TestFields{{":method", "POST"}, {":scheme", "http"}, {":path", "/hold"}, {":path", "/hold"}},
         GrpcRequestFields("/hold", {{"connection", "close"}}),

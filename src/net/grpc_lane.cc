@@ -46,6 +46,7 @@ void GrpcLane::Drain() {
 }
 
 void GrpcLane::Close() {
+  thread_.store({}, std::memory_order_relaxed);
   std::vector<GrpcAnswer> dropped;
   {
     base::MutexLock lock(&mutex_);

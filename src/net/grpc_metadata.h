@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <stoker/base/status.h>
-#include <stoker/net/grpc_server.h>
+#include <stoker/net/grpc_call.h>
 
 namespace stoker::net::internal {
 

@@ -184,6 +184,7 @@ TEST_F(GrpcServerTest, ManyCallsOnManyConnections) {
   constexpr int kCalls = 50;
   std::atomic<int> right{0};
   std::vector<std::jthread> threads;
+  threads.reserve(kClients);
   for (int c = 0; c < kClients; ++c) {
     threads.emplace_back([&, c] {
       SocketClient client(server->port());
@@ -322,9 +323,7 @@ TEST_F(GrpcServerTest, PeerThatDoesNotReadIsCut) {
   Start({.write_timeout_ns = 50 * kMs});
   SocketClient stalled(server->port());
   stalled.h2().WindowUpdate(0, 1 << 30);
-  std::vector<int32_t> ids;
-  for (int i = 0; i < 60; ++i)
-    ids.push_back(stalled.h2().Request(GrpcRequestFields("/hold"), GrpcFrame("x")));
+  for (int i = 0; i < 60; ++i) stalled.h2().Request(GrpcRequestFields("/hold"), GrpcFrame("x"));
   stalled.Flush();
   held->WaitForCalls(60);
   // More than sockets buffer, within each stream's window of 1 MiB.

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include <stoker/base/status.h>
-#include <stoker/net/grpc_server.h>
+#include <stoker/net/grpc_call.h>
+#include <stoker/net/grpc_options.h>
 
 #include "grpc_metadata.h"
 #include "grpc_stream.h"

@@ -234,6 +234,8 @@ TEST_F(GrpcSessionTest, CompressedMessagesAreDecompressed) {
   options.message_bytes_max = 100'000;
   Open();
   const std::string text(100'000, 'c');
+  std::string bomb;
+  bomb.resize(100'000'000, 'c');
   for (const auto& [name, coding] :
        {std::pair{"gzip", ContentCoding::kGzip}, std::pair{"deflate", ContentCoding::kDeflate}}) {
     const int32_t id = client.Request(GrpcRequestFields("/echo", {{"grpc-encoding", name}}),
@@ -245,9 +247,8 @@ TEST_F(GrpcSessionTest, CompressedMessagesAreDecompressed) {
       std::string status;
     };
     for (const Case& bad :
-         {Case{Compressed(coding, text + "c"), "8"},
-          Case{Compressed(coding, std::string(100'000'000, 'c')), "8"}, Case{"rubbish", "13"},
-          Case{Compressed(coding, text).substr(0, 50), "13"}, Case{"", "13"}}) {
+         {Case{Compressed(coding, text + "c"), "8"}, Case{Compressed(coding, bomb), "8"},
+          Case{"rubbish", "13"}, Case{Compressed(coding, text).substr(0, 50), "13"}, Case{"", "13"}}) {
       const int32_t refused =
           client.Request(GrpcRequestFields("/echo", {{"grpc-encoding", name}}), GrpcFrame(bad.body, 1));
       ASSERT_TRUE(Pump());
@@ -425,7 +426,7 @@ TEST_F(GrpcSessionTest, ProducesNoMoreThanAsked) {
   wide.WindowUpdate(0, 1 << 30);
   const int32_t id = wide.Request(GrpcRequestFields("/hold"), "");
   ASSERT_TRUE(Feed(wide.TakeOutput()).ok());
-  const std::string large(10'000'000, 'z');
+  const std::string large(8'000'000, 'z');
   EXPECT_TRUE(calls.at(0)->call->Write({base::Bytes::Own(large)}));
   calls.at(0)->call->Finish(base::OkStatus());
   for (;;) {

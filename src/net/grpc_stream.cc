@@ -42,7 +42,8 @@ GrpcOutMessage GrpcStream::Frame(std::vector<base::Bytes> parts) const {
     compressed = smaller.size() < size;
     if (compressed) {
       size = smaller.size();
-      parts.assign(1, std::move(smaller));
+      parts.clear();
+      parts.push_back(std::move(smaller));
     }
   }
   message.prefix = MakeGrpcPrefix(compressed, static_cast<uint32_t>(size));

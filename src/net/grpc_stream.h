@@ -10,7 +10,7 @@
 #include <stoker/base/bytes.h>
 #include <stoker/base/status.h>
 #include <stoker/net/compression.h>
-#include <stoker/net/grpc_server.h>
+#include <stoker/net/grpc_call.h>
 
 #include "grpc_framing.h"
 #include "h2_session.h"
