@@ -34,7 +34,7 @@ std::string Violations(const SimulationSpec& spec, SimulationResult* result) {
 TEST(SimulationTest, RulesHoldInRandomSchedules) {
   const uint64_t first = FromEnvironment("STOKER_SEED", 1);
   const uint64_t count = FromEnvironment("STOKER_SCHEDULES", 100'000);
-  uint64_t outcomes[6] = {}, closed_by[kCloseReasonCount] = {}, failures = 0;
+  uint64_t outcomes[6] = {}, closed_by[kCloseReasonCount] = {}, led_by_aged = 0, failures = 0;
   for (uint64_t seed = first; seed < first + count && failures < 5; ++seed) {
     SimulationResult result;
     const std::string violations = Violations(RandomSchedule(seed), &result);
@@ -44,9 +44,11 @@ TEST(SimulationTest, RulesHoldInRandomSchedules) {
     }
     for (const RequestResult& request : result.requests) ++outcomes[static_cast<size_t>(request.outcome)];
     for (size_t i = 0; i < kCloseReasonCount; ++i) closed_by[i] += result.closed_by[i];
+    led_by_aged += result.led_by_aged;
   }
   if (count < 1000) return;
   // The schedules must reach every corner, or they prove little.
+  EXPECT_GT(led_by_aged, count / 100);
   for (size_t i = 1; i < 6; ++i) EXPECT_GT(outcomes[i], count / 10) << "outcome " << i;
   for (size_t i = 0; i < kCloseReasonCount; ++i) {
     EXPECT_GT(closed_by[i], count / 10) << CloseReasonName(static_cast<CloseReason>(i));

@@ -216,18 +216,28 @@ void ScheduleChecker::CheckPlace(const Plan& plan, const Line& members) {
   if (prefix) CheckEnd(plan, line);
 }
 
+/// Where the batch ended: at a preferred size as long as nobody it could hold has waited long enough,
+/// else as late as possible.
 void ScheduleChecker::CheckEnd(const Plan& plan, const Line& line) {
-  const size_t count = plan.tickets.size();
-  const Waiting* next = count < line.size() ? line[count] : nullptr;
-  CheckReason(plan, line, next);
-  if (plan.reason != CloseReason::kPreferred) return;
-  // A preferred size is only worth ending for if no larger one is within reach.
-  int64_t rows = plan.rows;
-  for (size_t i = count; i < line.size(); ++i) {
-    rows += line[i]->rows;
-    if (rows > config_.max_batch_size || line[i]->arrival.shape_key != line[0]->arrival.shape_key) break;
-    Expect(!IsPreferred(rows), "the largest preferred size within reach is used", plan.rows, rows);
+  int64_t rows = 0;
+  size_t reach = 0, preferred = 0, before_overflow = 0;
+  bool due = false;
+  for (; reach < line.size() && line[reach]->arrival.shape_key == line[0]->arrival.shape_key; ++reach) {
+    if (reach > 0 && rows + line[reach]->rows > config_.max_batch_size) break;
+    if (before_overflow == 0 && rows + line[reach]->rows > LargestPreferred()) before_overflow = reach;
+    rows += line[reach]->rows;
+    if (IsPreferred(rows)) preferred = reach + 1;
+    due |= DelayNs() > 0 && HoldEnd(*line[reach]) <= now_;
   }
+  size_t want = reach;
+  if (!due && preferred > 0) {
+    want = preferred;
+  } else if (!due && before_overflow > 0) {
+    want = before_overflow;
+  }
+  const size_t count = plan.tickets.size();
+  Expect(count == want, "a batch ends where it should", static_cast<int64_t>(count), static_cast<int64_t>(want));
+  CheckReason(plan, line, count < line.size() ? line[count] : nullptr);
 }
 
 void ScheduleChecker::CheckReason(const Plan& plan, const Line& line, const Waiting* next) {

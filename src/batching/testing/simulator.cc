@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
+#include <stoker/base/str_cat.h>
 #include <stoker/batching/release_order.h>
 
 namespace stoker::batching::testing {
@@ -22,11 +24,15 @@ class Loop {
     }
   }
 
-  SimulationResult Run() {
+  base::Result<SimulationResult> Run() {
     while (std::optional<int64_t> time = NextEvent()) {
       now_ = std::max(now_, *time);
       Step();
       AskBatcher();
+      if (wake_at_ns_ <= now_) {
+        return base::Internal(base::StrCat("at ", now_, " ns the batcher wants to be asked again at ", wake_at_ns_,
+                                           " ns, which is no later: the simulation would never end"));
+      }
     }
     result_.end_ns = now_;
     return std::move(result_);
@@ -123,6 +129,7 @@ class Loop {
       result_.requests[ticket].plan = result_.plans;
     }
     ++result_.closed_by[static_cast<size_t>(plan.reason)];
+    result_.led_by_aged += plan.led_by_aged ? 1 : 0;
     result_.rows += plan.rows;
     running_.push({now_ + spec_.cost_ns(plan.rows, result_.plans), result_.plans, plan.tickets});
     ++result_.plans;

@@ -64,6 +64,7 @@ struct SimulationResult {
   uint64_t plans = 0;
   int64_t rows = 0;  ///< over all plans
   std::array<uint64_t, kCloseReasonCount> closed_by{};
+  uint64_t led_by_aged = 0;  ///< plans in which strict priority gave way
   int64_t end_ns = 0;
 };
 
@@ -78,7 +79,7 @@ class SimulationObserver {
 };
 
 /// Runs the load to its end. The loop relies on wake_at_ns and on nothing else to ask again, so a wake-up
-/// that comes late shows in the results. An invalid config is an error.
+/// that comes late shows in the results. An invalid config is an error, and so is a wake-up in the past.
 base::Result<SimulationResult> Simulate(const SimulationSpec& spec, SimulationObserver* observer = nullptr);
 
 /// A random small schedule (configuration, load, instances, costs) that reaches the corners: ties in
