@@ -21,6 +21,7 @@ constexpr int kRoundsMin = 5;
 constexpr int kRoundsMax = 200;
 constexpr int64_t kProbeExtent = 16;                       // of dimensions that are open
 constexpr int64_t kProbeRowsMax = 32;
+constexpr double kQuickRowNs = 15000;
 constexpr double kGainWanted = 1.15;                       // of a more expensive way over a cheaper one
 constexpr size_t kStaticWeightBytesMax = size_t{512} << 20;  // copies of weights that static batches may cost
 constexpr size_t kSizesMax = 10;
@@ -99,13 +100,12 @@ class Tuner {
 
   ov::CompiledModel Compile(const std::shared_ptr<ov::Model>& model, int streams) {
     const int64_t start_ns = base::Clock::Real().NowNs();
-    ov::AnyMap properties = {
+    const ov::AnyMap properties = {
         ov::num_streams(ov::streams::Num(streams)),
         ov::inference_num_threads(std::max(settings_.threads, streams)),
         ov::hint::inference_precision(ElementOf(settings_.precision)),
         ov::hint::enable_cpu_pinning(false),
     };
-    if (settings_.compilation_threads > 0) properties.insert(ov::compilation_num_threads(settings_.compilation_threads));
     ov::CompiledModel compiled = core_.compile_model(model, "CPU", properties);
     compile_ns_ = base::Clock::Real().NowNs() - start_ns;
     return compiled;
@@ -243,12 +243,14 @@ void ChooseStreams(Tuner& tuner, const Network& network, const OpenvinoSettings&
   base::StrAppend(&choice->why, "; one row: ", Micros(wide_one), " with ", settings.threads, " threads, ",
                   Micros(narrow_one), " with one");
   bool narrow_wins = narrow_one <= kGainWanted * wide_one;
-  if (!narrow_wins && narrow_one < 3 * wide_one && tuner.HasTime(0)) {
+  if (narrow_one < 3 * wide_one && tuner.HasTime(0)) {
     const auto [wide_full, narrow_full] = tuner.Compare(
         {.compiled = wide, .rows = rows}, {.compiled = narrow, .rows = rows, .at_once = settings.threads});
     const double narrow_share = narrow_full / settings.threads;
     base::StrAppend(&choice->why, ", ", rows, " rows: ", Micros(wide_full), ", ", Micros(narrow_share));
-    narrow_wins = 1.3 * narrow_share < wide_full;
+    narrow_wins = narrow_wins || 1.3 * narrow_share < wide_full;
+    // So quick that one instance outruns the requests; more of them would only form smaller batches.
+    if (wide_full < kQuickRowNs * static_cast<double>(rows)) narrow_wins = false;
   }
   if (!narrow_wins) return;
   choice->streams = settings.threads;

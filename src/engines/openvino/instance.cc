@@ -31,10 +31,17 @@ struct Gathered {
   std::string bytes;
 };
 
+// What a port of a request points to. Memory comes from a pool and often is the same as last time.
+struct Bound {
+  const std::byte* data = nullptr;
+  Shape shape;
+};
+
 // The infer request of a variant and the memory that outputs go to which nobody asked for.
 struct Slot {
   ov::InferRequest request;
-  std::vector<ov::Tensor> own_outputs;  // by network output
+  std::vector<ov::Tensor> own_outputs;       // by network output
+  std::vector<Bound> inputs, outputs;        // by position in the configuration
 };
 
 ov::Shape ToOv(const Shape& shape) {
@@ -101,6 +108,8 @@ class OpenvinoInstance final : public EngineInstance {
     Slot& slot = slots_[variant];
     slot.request = compiled.create_infer_request();
     slot.own_outputs.clear();
+    slot.inputs.assign(network_.inputs.size(), {});
+    slot.outputs.assign(network_.outputs.size(), {});
     for (size_t i = 0; i < compiled.outputs().size(); ++i) slot.own_outputs.push_back(slot.request.get_output_tensor(i));
   }
 
@@ -169,19 +178,10 @@ class OpenvinoInstance final : public EngineInstance {
 
   base::Status RunChunk(const Batch& batch, const Chunk& chunk, OutputSink* outputs) {
     Slot& slot = slots_[chunk.variant];
-    for (size_t i = 0; i < network_.inputs.size(); ++i) {
-      slot.request.set_input_tensor(network_.inputs[i].index, InputTensor(i, batch.inputs[i], chunk));
-    }
     const bool padded = chunk.count != chunk.size;
+    for (size_t i = 0; i < network_.inputs.size(); ++i) BindInput(i, batch.inputs[i], chunk, &slot);
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
-      const Port& port = network_.outputs[i];
-      if (memory_[i] == nullptr || padded) {
-        if (!port.shape_known) continue;  // never lent, so still the request's own
-        slot.request.set_output_tensor(port.index, slot.own_outputs[port.index]);
-        continue;
-      }
-      const Shape shape = network_.batched ? port.dims.WithLeading(chunk.count) : port.dims;
-      slot.request.set_output_tensor(port.index, ov::Tensor(port.element, ToOv(shape), Pointer(memory_[i] + RowOffset(i, chunk.first))));
+      if (network_.outputs[i].shape_known) BindOutput(i, chunk, padded, &slot);
     }
     slot.request.infer();
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
@@ -205,19 +205,42 @@ class OpenvinoInstance final : public EngineInstance {
     return network_.batched && count.ok() ? static_cast<size_t>(rows * *count) * port.element.size() : 0;
   }
 
-  ov::Tensor InputTensor(size_t index, const tensor::Tensor& input, const Chunk& chunk) const {
+  void BindInput(size_t index, const tensor::Tensor& input, const Chunk& chunk, Slot* slot) const {
     const Port& port = network_.inputs[index];
+    Bound& bound = slot->inputs[index];
     Shape shape = input.shape;
     if (network_.batched) shape[0] = chunk.size;
     const size_t row_bytes = network_.batched && rows_ > 0 ? input.bytes.size() / static_cast<size_t>(rows_) : input.bytes.size();
     const std::byte* data = input.bytes.data() + row_bytes * static_cast<size_t>(chunk.first);
-    if (chunk.count == chunk.size) return ov::Tensor(port.element, ToOv(shape), Pointer(data));
+    if (chunk.count == chunk.size) {
+      if (data != nullptr && bound.data == data && bound.shape == shape) return;
+      slot->request.set_input_tensor(port.index, ov::Tensor(port.element, ToOv(shape), Pointer(data)));
+      bound = {.data = data, .shape = shape};
+      return;
+    }
     ov::Tensor padded(port.element, ToOv(shape));
     auto* memory = static_cast<std::byte*>(padded.data());
     const size_t filled = row_bytes * static_cast<size_t>(chunk.count);
     std::memcpy(memory, data, filled);
     std::memset(memory + filled, 0, padded.get_byte_size() - filled);
-    return padded;
+    slot->request.set_input_tensor(port.index, padded);
+    bound = {};
+  }
+
+  // Lets an output of known shape be written where it is wanted, or to the request's own memory.
+  void BindOutput(size_t index, const Chunk& chunk, bool padded, Slot* slot) const {
+    const Port& port = network_.outputs[index];
+    Bound& bound = slot->outputs[index];
+    if (memory_[index] == nullptr || padded) {
+      if (bound.data != nullptr) slot->request.set_output_tensor(port.index, slot->own_outputs[port.index]);
+      bound = {};
+      return;
+    }
+    const std::byte* data = memory_[index] + RowOffset(index, chunk.first);
+    const Shape shape = network_.batched ? port.dims.WithLeading(chunk.count) : port.dims;
+    if (bound.data == data && bound.shape == shape) return;
+    slot->request.set_output_tensor(port.index, ov::Tensor(port.element, ToOv(shape), Pointer(data)));
+    bound = {.data = data, .shape = shape};
   }
 
   // Keeps the filled rows of an output whose shape was not known, for FinishOutputs.

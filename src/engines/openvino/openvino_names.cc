@@ -12,9 +12,14 @@ constexpr std::array<std::string_view, 5> kPlatforms = {"openvino", "onnxruntime
                                                         "tensorflow_graphdef", "onnxruntime"};
 constexpr std::array<std::string_view, 5> kFilenames = {"model.onnx", "model.xml", "model.savedmodel",
                                                         "model.graphdef", "model.tflite"};
-constexpr std::array<std::string_view, 10> kParameters = {
-    "PERFORMANCE_HINT",  "INFERENCE_NUM_THREADS",     "COMPILATION_NUM_THREADS", "HINT_BF16",          "NUM_STREAMS",
-    "SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING", "RESHAPE_IO_LAYERS",  "CPU_EXTENSION_PATH", "TARGET_DEVICE"};
+// Of Triton's openvino, onnxruntime and tensorflow backends; settings.cc reads each.
+constexpr std::array<std::string_view, 26> kParameters = {
+    "PERFORMANCE_HINT", "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "HINT_BF16", "NUM_STREAMS",
+    "SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING", "RESHAPE_IO_LAYERS", "CPU_EXTENSION_PATH", "TARGET_DEVICE",
+    "CPU_THREADS_NUM", "ENFORCE_BF16", "CPU_BIND_THREAD", "CPU_THROUGHPUT_STREAMS",
+    "intra_op_thread_count", "inter_op_thread_count", "execution_mode", "enable_mem_arena", "enable_mem_pattern",
+    "memory.enable_memory_arena_shrinkage", "session.use_device_allocator_for_initializers", "cudnn_conv_algo_search",
+    "TF_NUM_INTRA_THREADS", "TF_NUM_INTER_THREADS", "TF_USE_PER_SESSION_THREADS", "TF_GRAPH_TAG"};
 
 bool Holds(std::span<const std::string_view> list, std::string_view value) {
   return std::find(list.begin(), list.end(), value) != list.end();

@@ -46,9 +46,8 @@ base::Status ReadThreads(const ModelSpec& spec, OpenvinoSettings* settings) {
     STOKER_ASSIGN_OR_RETURN(const auto threads, IntParameter(spec, key, {.max = kThreadsMax}));
     if (threads.value_or(0) > 0) settings->threads = std::min(settings->threads, static_cast<int>(*threads));
   }
-  STOKER_ASSIGN_OR_RETURN(const auto compilation, IntParameter(spec, "COMPILATION_NUM_THREADS", {.max = kThreadsMax}));
-  settings->compilation_threads = static_cast<int>(compilation.value_or(0));
-  return base::OkStatus();
+  // Checked, then a hint: OpenVINO's CPU plugin has no such setting.
+  return IntParameter(spec, "COMPILATION_NUM_THREADS", {.max = kThreadsMax}).status();
 }
 
 base::Status ReadStreams(const ModelSpec& spec, OpenvinoSettings* settings) {
@@ -71,8 +70,8 @@ base::Status ReadStreams(const ModelSpec& spec, OpenvinoSettings* settings) {
 // Parameters that Triton's backends need and this engine does not: batches are never padded, bf16 and
 // memory arenas change speed only and are chosen here.
 void ReadHints(const ModelSpec& spec, OpenvinoSettings* settings) {
-  constexpr std::array<std::string_view, 13> kHints = {
-      "ENABLE_BATCH_PADDING", "HINT_BF16", "ENFORCE_BF16", "CPU_BIND_THREAD", "inter_op_thread_count",
+  constexpr std::array<std::string_view, 14> kHints = {
+      "ENABLE_BATCH_PADDING", "COMPILATION_NUM_THREADS", "HINT_BF16", "ENFORCE_BF16", "CPU_BIND_THREAD", "inter_op_thread_count",
       "execution_mode", "enable_mem_arena", "enable_mem_pattern", "memory.enable_memory_arena_shrinkage",
       "TF_NUM_INTER_THREADS", "TF_USE_PER_SESSION_THREADS", "TF_GRAPH_TAG", "cudnn_conv_algo_search"};
   for (const std::string_view key : kHints) {

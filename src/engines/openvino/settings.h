@@ -16,7 +16,6 @@ struct OpenvinoSettings {
   BatchMode batch_mode = BatchMode::kAuto;
   Precision precision = Precision::kFp32;
   int threads = 1;               // of all instances together
-  int compilation_threads = 0;
   int streams = 0;               // instances that run at once
   bool reshape_io = false;       // the configuration's dims may override fixed ones of the file
   std::string hints;             // parameters that change nothing here, for the banner

@@ -45,7 +45,8 @@ TEST(OpenvinoSettingsTest, OwnParameters) {
 }
 
 TEST(OpenvinoSettingsTest, HintsAreNamed) {
-  EXPECT_EQ(Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}})->hints, "ENABLE_BATCH_PADDING, HINT_BF16");
+  EXPECT_EQ(Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}, {"COMPILATION_NUM_THREADS", "2"}})->hints,
+            "ENABLE_BATCH_PADDING, COMPILATION_NUM_THREADS, HINT_BF16");
 }
 
 TEST(OpenvinoSettingsTest, WhatCannotBeDoneIsRefusedByName) {
@@ -54,6 +55,7 @@ TEST(OpenvinoSettingsTest, WhatCannotBeDoneIsRefusedByName) {
                                                                       {"PERFORMANCE_HINT", "FAST"},
                                                                       {"NUM_STREAMS", "-1"},
                                                                       {"INFERENCE_NUM_THREADS", "many"},
+                                                                      {"COMPILATION_NUM_THREADS", "-3"},
                                                                       {"RESHAPE_IO_LAYERS", "perhaps"},
                                                                       {"CPU_EXTENSION_PATH", "/x.so"},
                                                                       {"TARGET_DEVICE", "GPU"}}) {
