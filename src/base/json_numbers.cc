@@ -170,7 +170,7 @@ template <typename T>
   return true;
 }
 
-enum Fault { kNone, kNoNumber, kFraction, kRange };
+enum Fault { kNone, kNoNumber, kFraction, kRange };  // kFraction: a number, but of no such kind
 
 template <typename T>
 inline const char* ParseLeaf(const char* p, const char* end, T* out,
@@ -214,7 +214,8 @@ inline const char* ParseLeaf(const char* p, const char* end, T* out,
     *fault = kFraction;
     return nullptr;
   }
-  *fault = kRange;
+  // A sign that the type does not have is no matter of range.
+  *fault = negative && !std::is_signed_v<T> ? kFraction : kRange;
   // Twenty digits that begin with 1 and stay below 2^64 did not wrap: anything smaller did.
   if (digits > 20 || (digits == 20 && (*first != '1' || magnitude < 10'000'000'000'000'000'000u)))
     return nullptr;

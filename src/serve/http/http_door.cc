@@ -104,10 +104,9 @@ void HttpDoor::Handle(net::HttpRequest request, net::HttpResponder responder) {
 }
 
 void MetricsDoor::Handle(net::HttpRequest request, net::HttpResponder responder) {
-  if (request.path != "/metrics") return responder.Send(StatusAnswer(404, "Not Found"));
-  if (request.method != net::HttpMethod::kGet && request.method != net::HttpMethod::kHead) {
-    return responder.Send(StatusAnswer(405, "Method Not Allowed"));
-  }
+  if (request.method != net::HttpMethod::kGet) return responder.Send(StatusAnswer(405, "Method Not Allowed"));
+  // As Triton's: probes that ask this port for anything else get an empty 200.
+  if (request.path != "/metrics") return responder.Send({.content_type = "text/plain"});
   const observe::TextFormat format = observe::NegotiateFormat(request.Header("accept"));
   net::HttpResponse answer;
   answer.content_type = observe::ContentType(format);

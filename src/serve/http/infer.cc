@@ -87,7 +87,7 @@ struct ContentEncoding {
 
 ContentEncoding ReadEncoding(const net::HttpRequest& request) {
   const std::string_view value = request.Header("content-encoding");
-  if (value.empty() || value == "identity") return {};
+  if (value.data() == nullptr || value == "identity") return {};
   if (value == "gzip") return {net::ContentCoding::kGzip, true};
   if (value == "deflate") return {net::ContentCoding::kDeflate, true};
   return {net::ContentCoding::kIdentity, false};

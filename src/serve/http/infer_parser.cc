@@ -392,10 +392,6 @@ class InferParser {
       }
     }
     if (!has_name) return Missing("name");
-    if (output.classes > 0 && output.binary.value_or(false)) {
-      return base::InvalidArgument(
-          StrCat("output '", name, "' can have 'classification' or 'binary_data', not both"));
-    }
     output.index = model_.FindOutput(name);
     call_.request->requested_outputs.push_back(name);
     call_.form.outputs.push_back(output);
@@ -503,7 +499,7 @@ base::Result<HttpInferCall> ParseRawInfer(const host::ModelRef& model, const bas
   tensor::Shape shape = input.dims;
   base::Bytes bytes = body;
   if (input.type == tensor::DataType::kBytes) {
-    if (shape.rank() != 1 || (shape[0] != 1 && shape[0] != -1)) {
+    if (shape.rank() != 1 || shape[0] != 1) {
       return base::InvalidArgument(StrCat("For BYTE datatype raw input '", input.name,
                                           "', the model must have input shape [1], got ", shape.ToString()));
     }

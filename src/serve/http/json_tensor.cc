@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <stoker/base/str_cat.h>
@@ -12,18 +13,21 @@ namespace {
 using base::StrCat;
 using tensor::DataType;
 
+/// Whole numbers beyond a type of up to 32 bits are a fault of the values; everything else that cannot be
+/// read is a fault of the JSON.
+template <typename T>
 base::Status DataError(const base::Status& status) {
-  if (status.code() == base::StatusCode::kOutOfRange) {
-    return base::InvalidArgument(StrCat("Unable to parse 'data': ", status.message()));
-  }
-  return base::Internal(StrCat("Unable to parse 'data': ", status.message()));
+  const std::string message = StrCat("Unable to parse 'data': ", status.message());
+  const bool narrow = std::is_integral_v<T> && sizeof(T) < sizeof(int64_t);
+  if (narrow && status.code() == base::StatusCode::kOutOfRange) return base::InvalidArgument(message);
+  return base::Internal(message);
 }
 
 template <typename T>
 base::Result<base::Bytes> ReadAs(base::JsonReader* reader, size_t count) {
   base::MutableBytes memory = base::MutableBytes::Allocate(count * sizeof(T));
   const base::Status status = reader->ReadNumbers(reinterpret_cast<T*>(memory.data()), count);
-  if (!status.ok()) return DataError(status);
+  if (!status.ok()) return DataError<T>(status);
   return std::move(memory).Freeze();
 }
 
@@ -35,7 +39,7 @@ base::Result<base::Bytes> ReadTexts(base::JsonReader* reader, size_t count) {
     ++found;
     return base::OkStatus();
   });
-  if (!status.ok()) return DataError(status);
+  if (!status.ok()) return DataError<std::string>(status);
   if (found != count) {
     return base::Internal(StrCat("Unable to parse 'data': Shape does not match true shape of 'data' field: ",
                                  found, " elements, expecting ", count));
