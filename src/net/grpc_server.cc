@@ -3,11 +3,29 @@
 #include <utility>
 #include <vector>
 
+#include <stoker/base/str_cat.h>
 #include <stoker/net/listener.h>
 
 #include "grpc_lane.h"
 
 namespace stoker::net {
+namespace {
+
+constexpr size_t kH2BytesMax = (1u << 31) - 1;  // of windows and sizes, by RFC 9113
+
+base::Status Check(const GrpcServerOptions& options) {
+  for (const auto& [name, bytes] :
+       {std::pair<const char*, size_t>{"stream_window_bytes", options.stream_window_bytes},
+        {"connection_window_bytes", options.connection_window_bytes},
+        {"header_bytes_max", options.header_bytes_max}}) {
+    if (bytes > 0 && bytes <= kH2BytesMax) continue;
+    return base::InvalidArgument(base::StrCat(name, " of the ", options.name, " server is ", bytes,
+                                              "; HTTP/2 takes 1 to ", kH2BytesMax));
+  }
+  return base::OkStatus();
+}
+
+}  // namespace
 
 struct GrpcServer::State {
   EventLoops* loops = nullptr;
@@ -18,6 +36,7 @@ struct GrpcServer::State {
 
 base::Result<std::unique_ptr<GrpcServer>> GrpcServer::Listen(GrpcServerOptions options, EventLoops* loops,
                                                              GrpcDispatcher dispatcher) {
+  STOKER_RETURN_IF_ERROR(Check(options));
   auto state = std::make_shared<State>();
   state->loops = loops;
   STOKER_ASSIGN_OR_RETURN(state->listener, Listener::Listen({.name = options.name,

@@ -232,6 +232,14 @@ TEST_F(GrpcServerTest, TakenPortNamesItsOption) {
   EXPECT_NE(second.status().message().find("--grpc-port"), std::string::npos) << second.status().ToString();
 }
 
+TEST_F(GrpcServerTest, ImpossibleWindowIsRefused) {
+  Start();
+  const auto second = GrpcServer::Listen({.port = 0, .stream_window_bytes = 1u << 31}, loops.get(), nullptr);
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("stream_window_bytes"), std::string::npos)
+      << second.status().ToString();
+}
+
 TEST_F(GrpcServerTest, LostConnectionCancels) {
   Start();
   SocketClient client(server->port());

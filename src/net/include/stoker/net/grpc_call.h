@@ -21,7 +21,8 @@ using GrpcMetadata =
     std::vector<std::pair<std::string, std::string>>;  // lower-case names; -bin values decoded
 
 /// The server's side of one call: what was asked, and the way to answer. Shared between the
-/// connection and whoever answers; every call is thread-safe and none blocks.
+/// connection and whoever answers; every call is thread-safe and none blocks. What one thread writes
+/// leaves in that order; may outlive the server.
 class GrpcCall {
  public:
   explicit GrpcCall(std::shared_ptr<internal::GrpcStream> stream);
