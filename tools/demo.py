@@ -35,6 +35,15 @@ input [ { name: "bytes" data_type: TYPE_INT32 dims: [ 2048 ] } ]
 output [ { name: "target_label" data_type: TYPE_FP32 dims: [ 214 ] label_filename: "labels.txt" } ]
 dynamic_batching { }
 """
+VAD_CONFIG = """# Is this speech? 36 ms of sound, and the state that the chunk before left. OpenVINO wants fixed shapes here.
+backend: "onnxruntime"
+max_batch_size: 0
+input [
+  { name: "input" data_type: TYPE_FP32 dims: [ 1, 576 ] },
+  { name: "state" data_type: TYPE_FP32 dims: [ 2, 1, 128 ] },
+  { name: "sr" data_type: TYPE_INT64 dims: [ 1 ] reshape { shape: [ ] } }
+]
+"""
 SQUEEZENET_CONFIG = """# A network for load. Its weights are constants, so only its speed says something.
 backend: "onnxruntime"
 max_batch_size: 32
@@ -63,18 +72,17 @@ def write(path, text):
 
 
 def make_repository():
-    """A repository as Triton takes it: two models with a configuration, silero-vad without any."""
+    """A repository as Triton takes it."""
     shutil.rmtree(REPOSITORY, ignore_errors=True)
     for model, file, config in (
         ("magika", "magika.onnx", MAGIKA_CONFIG),
-        ("silero_vad", "silero_vad_16k_op15.onnx", None),
+        ("silero_vad", "silero_vad_16k_op15.onnx", VAD_CONFIG),
         ("squeezenet", "light_squeezenet.onnx", SQUEEZENET_CONFIG),
     ):
         folder = os.path.join(REPOSITORY, model, "1")
         os.makedirs(folder)
         shutil.copyfile(os.path.join(models_folder(), file), os.path.join(folder, "model.onnx"))
-        if config:
-            write(os.path.join(REPOSITORY, model, "config.pbtxt"), config)
+        write(os.path.join(REPOSITORY, model, "config.pbtxt"), config)
     write(os.path.join(REPOSITORY, "magika", "labels.txt"), "\n".join(magika_settings()["target_labels_space"]) + "\n")
 
 
