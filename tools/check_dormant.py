@@ -14,13 +14,21 @@ import sys
 import repository
 
 
+def uncommented(text):
+    return re.sub(r"#.*", "", text)
+
+
 def cmake_lists(path):
-    """CMakeLists.txt files from the file's folder upwards, nearest first, below src/ or bench/."""
+    """CMakeLists.txt files from the file's folder upwards, nearest first, with the lists that they include."""
     folder = os.path.dirname(path)
     while folder:
         candidate = os.path.join(folder, "CMakeLists.txt")
         if repository.exists(candidate):
-            yield folder, repository.read(candidate)
+            text = uncommented(repository.read(candidate))
+            for included in re.findall(r"include\((?:\$\{CMAKE_CURRENT_SOURCE_DIR\}/)?([\w./-]+\.cmake)\)", text):
+                if repository.exists(os.path.join(folder, included)):
+                    text += "\n" + uncommented(repository.read(os.path.join(folder, included)))
+            yield folder, text
         folder = os.path.dirname(folder)
 
 
@@ -29,7 +37,7 @@ def named(path, text, folder, strip=""):
     if strip and strip in relative:
         relative = relative.split(strip, 1)[1]
     return re.search(r"(?<![\w/.-])(\$\{CMAKE_CURRENT_SOURCE_DIR\}/)?" + re.escape(relative) + r"(?![\w/.-])",
-                     re.sub(r"#.*", "", text)) is not None
+                     text) is not None
 
 
 def main():

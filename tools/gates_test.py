@@ -118,6 +118,13 @@ class GatesTest(unittest.TestCase):
         self.write("src/net/CMakeLists.txt", "room(NAME net SOURCES a.cc HEADERS stoker/net/a.h)  # b.cc\n")
         self.assert_caught("dormant", "src/net/b.cc: in no CMake target")
 
+    def test_source_in_an_included_list_passes(self):
+        self.write("src/net/h2/b.cc", "\n")
+        self.write("src/net/h2/sources.cmake", "set(NET_H2 h2/b.cc)\n")
+        self.write("src/net/CMakeLists.txt", "include(${CMAKE_CURRENT_SOURCE_DIR}/h2/sources.cmake)\n"
+                   "room(NAME net SOURCES a.cc ${NET_H2} HEADERS stoker/net/a.h)\n")
+        self.assertEqual(self.gate("dormant"), (0, ""))
+
     def test_header_in_no_list(self):
         self.write("src/net/include/stoker/net/b.h", "#pragma once\n")
         self.assert_caught("dormant", "in no HEADERS list")
