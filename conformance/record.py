@@ -9,10 +9,9 @@ import sys
 
 from suite import cases as case_files
 from suite import gauges
-from suite.compare import compare_answer
-from suite.server import Server
+from suite.compare import compare_answer, prune
+from suite.server import Server, groups
 from suite.steps import run_case
-from run import NEEDS_FOLDER
 
 
 def _arguments():
@@ -49,7 +48,8 @@ class Recorder:
         if (notes and not case.varies) or "unreachable" in repr(first):
             self.unstable.append((case.name, notes or ["unreachable"]))
             return
-        self.answers.setdefault(case.area, {})[case.name] = first
+        kept = [prune(answer, step.get("ignore", ())) for step, answer in zip(case.steps, first)]
+        self.answers.setdefault(case.area, {})[case.name] = server.without_paths(kept)
 
     def write(self, server):
         for area, answers in self.answers.items():
@@ -64,11 +64,10 @@ def _identity(target):
     return f"{found[1]} {found[2]}" if found else "unknown"
 
 
-def _record_group(recorder, chosen, launch, profile):
-    needs = sorted({n for c in chosen for n in c.needs})
-    with Server(launch, profile, [NEEDS_FOLDER[n] for n in needs]) as server:
+def _record_group(recorder, chosen, launch, profile, needs):
+    with Server(launch, profile, needs) as server:
         name = _identity(server.target)
-        for case in sorted(chosen, key=lambda c: c.deadly):
+        for case in chosen:
             print(case.name, flush=True)
             try:
                 recorder.record(case, server)
@@ -85,10 +84,8 @@ def main():
     ]
     (case_files.ROOT / "recorded").mkdir(exist_ok=True)
     recorder = Recorder(arguments.once)
-    for profile in case_files.profiles():
-        chosen = [c for c in wanted if c.profile == profile]
-        if chosen:
-            _record_group(recorder, chosen, arguments.launch, profile)
+    for (profile, needs), members in groups(wanted):
+        _record_group(recorder, members, arguments.launch, profile, needs)
     for name, notes in recorder.unstable:
         print(f"NOT RECORDED {name}: {'; '.join(notes[:3])}")
     print(f"{sum(map(len, recorder.answers.values()))} recorded, {len(recorder.unstable)} not")

@@ -39,11 +39,22 @@ def _by_name(tensors):
     return {t["name"]: {k: v for k, v in t.items() if k != "name"} for t in tensors}
 
 
+def _sorted_index(entries):
+    """Entries of a repository index, which may come in any order."""
+    if not all(isinstance(e, dict) and "name" in e for e in entries):
+        return entries
+    return sorted(entries, key=lambda e: (e["name"], str(e.get("version", ""))))
+
+
 def _infer_answer(value):
+    if isinstance(value, list):
+        return _sorted_index(value)
     if isinstance(value, dict) and "outputs" in value and "model_name" in value:
         value = _without_demonstration(dict(value))
         if isinstance(value["outputs"], list):
             value["outputs"] = _by_name(value["outputs"])
+    elif isinstance(value, dict) and "model_name" in value:
+        value = {k: v for k, v in value.items() if k not in _DEMONSTRATION}
     return value
 
 
@@ -119,6 +130,8 @@ def grpc(answer, method):
     """A unary answer, outputs joined with their bytes."""
     if answer["code"] == "OK" and method == "ModelInfer":
         return {"code": "OK", "message": _grpc_infer(answer["message"])}
+    if answer["code"] == "OK" and method == "RepositoryIndex" and "models" in answer["message"]:
+        return {"code": "OK", "message": {"models": _sorted_index(answer["message"]["models"])}}
     return answer
 
 

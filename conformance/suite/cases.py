@@ -28,6 +28,7 @@ class Case:
         self.deadly = entry.get("deadly", False)
         self.varies = entry.get("varies", False)
         self.single = "steps" not in entry
+        self.timing = "'parallel'" in repr(entry)
         step = {k: v for k, v in entry.items() if k not in _CASE_KEYS}
         self.steps = [step] if self.single else entry["steps"]
         self.expected_right = self._by_step(entry.get("expected_right"))

@@ -34,12 +34,14 @@ def _same_number(want, got, datatype):
 
 class Comparison:
     """Collects differences. Options: ignore (path patterns, * for one part), subset (path patterns under which more
-    keys than wanted are good)."""
+    keys than wanted are good), optional_defaults (paths under which unknown keys are good when they hold a default),
+    tolerance (absolute, for floating-point tensors)."""
 
-    def __init__(self, ignore=(), subset=(), optional_defaults=()):
+    def __init__(self, ignore=(), subset=(), optional_defaults=(), tolerance=0.0):
         self._ignore = [self._pattern(p) for p in ignore]
         self._subset = [self._pattern(p) for p in subset]
         self._defaults = [self._pattern(p) for p in optional_defaults]
+        self._tolerance = tolerance
         self.differences = []
 
     @staticmethod
@@ -69,7 +71,8 @@ class Comparison:
             for index, pair in enumerate(zip(want, got)):
                 self.values(*pair, f"{path}/{index}", datatype)
         elif isinstance(want, (int, float)) and isinstance(got, (int, float)):
-            if not _same_number(want, got, datatype):
+            near = datatype in _FLOATS and abs(want - got) <= self._tolerance
+            if not near and not _same_number(want, got, datatype):
                 self._note(path, want, got)
         elif type(want) is not type(got) or want != got:
             self._note(path, want, got)
@@ -101,6 +104,21 @@ class Comparison:
             if self._matches(self._defaults, path) and got[key] in (0, False, "", [], {}, "0", None):
                 continue
             self._note(inner, "nothing", got[key])
+
+
+def prune(value, ignore, path=""):
+    """The value without what a comparison with these ignore patterns would not look at."""
+    patterns = [Comparison._pattern(p) for p in ignore]
+
+    def walk(inner, place):
+        if isinstance(inner, dict):
+            named = [(k, v, f"{place}/{k}" if place else k) for k, v in inner.items()]
+            return {k: walk(v, p) for k, v, p in named if not any(x.fullmatch(p) for x in patterns)}
+        if isinstance(inner, list):
+            return [walk(v, f"{place}/{i}") for i, v in enumerate(inner)]
+        return inner
+
+    return walk(value, path)
 
 
 def _short(value):
@@ -140,7 +158,10 @@ def _listed(value):
 
 def _by_kind(step, want, got):
     if "parallel" in step:
-        return _each(step["parallel"], want["parallel"], got.get("parallel", []))
+        notes = _each(step["parallel"], want["parallel"], got.get("parallel", []))
+        if want.get("finished") != got.get("finished"):
+            notes.append(f"finished: wanted {want.get('finished')}, got {got.get('finished')}")
+        return notes
     if "change" in step:
         notes = _each(step["change"]["steps"], want["steps"], got.get("steps", []))
         return notes + _structural(step, want["change"], got.get("change"), "change")
@@ -165,7 +186,7 @@ def _each(steps, want, got):
 
 def _structural(step, want, got, path):
     comparison = Comparison(
-        step.get("ignore", ()), step.get("subset", ()), step.get("optional_defaults", ())
+        step.get("ignore", ()), step.get("subset", ()), step.get("optional_defaults", ()), step.get("tolerance", 0.0)
     )
     comparison.values(want, got, path)
     return comparison.differences
@@ -197,7 +218,7 @@ def _wires(step, want, got):
 
 
 def _plain(step):
-    return {k: v for k, v in step.items() if k in ("ignore", "subset", "optional_defaults")}
+    return {k: v for k, v in step.items() if k in ("ignore", "subset", "optional_defaults", "tolerance")}
 
 
 def _streams(step, want, got):

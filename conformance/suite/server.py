@@ -28,13 +28,23 @@ def _free_ports(count):
     return ports
 
 
-class Server:
-    """A running server; a context manager. The template may name {repo} {http} {grpc} {metrics} {options}."""
+def groups(cases):
+    """Cases by what their server must serve and be started with, as [((profile, needs), cases)]; deadly ones last in each."""
+    result = {}
+    for profile in profiles():
+        for case in sorted((c for c in cases if c.profile == profile), key=lambda c: (len(c.needs), c.deadly)):
+            result.setdefault((profile, tuple(sorted(case.needs))), []).append(case)
+    return list(result.items())
 
-    def __init__(self, template, profile, extra_repositories=()):
+
+class Server:
+    """A running server; a context manager. The template may name {repo} {http} {grpc} {metrics} {options}. needs: the
+    further repositories models_NEED that it serves."""
+
+    def __init__(self, template, profile, needs=()):
         self._template = template
         self._profile = profiles()[profile]
-        self._extra = extra_repositories
+        self._extra = [f"models_{need}" for need in needs]
         self._folder = None
         self._process = None
         self.log = None
@@ -106,6 +116,16 @@ class Server:
         except subprocess.TimeoutExpired:
             return True
         return False
+
+    def without_paths(self, value):
+        """The value with the folder of this run replaced in all texts."""
+        if isinstance(value, str):
+            return value.replace(self._folder, "FOLDER")
+        if isinstance(value, list):
+            return [self.without_paths(v) for v in value]
+        if isinstance(value, dict):
+            return {k: self.without_paths(v) for k, v in value.items()}
+        return value
 
     def stop(self):
         """Stops the server if it still runs, and removes its folder."""

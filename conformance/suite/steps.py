@@ -156,19 +156,21 @@ def _run_stream(step, target):
 
 
 def _run_parallel(step, target):
-    """Runs steps at once, each after its own delay; answers in the order of the list."""
+    """Runs steps at once, each after its own delay; answers in the order of the list. order: who finished when."""
     answers = [None] * len(step["parallel"])
+    finished = []
 
     def one(index, inner):
         time.sleep(inner.get("after_ms", 0) / 1000)
         answers[index] = run_step(inner, target)
+        finished.append(index)
 
     threads = [threading.Thread(target=one, args=pair) for pair in enumerate(step["parallel"])]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return {"parallel": answers}
+    return {"parallel": answers, "finished": finished} if step.get("order") else {"parallel": answers}
 
 
 def _reading(spec, target):
@@ -226,9 +228,9 @@ _KINDS = {
 
 
 def kind_of(step):
-    found = [k for k in (*_KINDS, "families", "sleep_ms") if k in step]
+    found = [k for k in (*_KINDS, "families", "samples", "sleep_ms") if k in step]
     if len(found) != 1:
-        raise ValueError(f"a step has exactly one of {sorted(_KINDS)}, families, sleep_ms; got {found}")
+        raise ValueError(f"a step has exactly one of {sorted(_KINDS)}, families, samples, sleep_ms; got {found}")
     return found[0]
 
 
@@ -238,6 +240,9 @@ def run_step(step, target):
     if kind == "sleep_ms":
         time.sleep(step["sleep_ms"] / 1000)
         return {}
+    if kind == "samples":
+        spec = step["samples"]
+        return {"samples": gauges.samples_of(target.metrics, spec["names"], spec.get("model"))}
     if kind == "families":
         return {"families": gauges.families(target.metrics, step["families"])}
     return _KINDS[kind](step, target)
