@@ -46,7 +46,7 @@ struct InputDraft {
   tensor::Shape shape;
   std::string_view contents;
   bool has_contents = false;
-  std::string merged;  // contents given in several pieces are one message, their bytes joined
+  std::string merged;  // contents given in several pieces are one message: `contents` is a view of this then
 };
 
 class InferReader {
@@ -85,13 +85,15 @@ class InferReader {
         continue;
       }
       if (!field.Is(WireType::kBytes)) continue;
-      if (field.number == 1) draft.name = field.bytes;
-      if (field.number == 2) draft.datatype = field.bytes;
+      if (field.number == 1 || field.number == 2) {
+        if (!base::IsUtf8(field.bytes)) return MalformedMessage();
+        (field.number == 1 ? draft.name : draft.datatype) = field.bytes;
+      }
       if (field.number == 4) STOKER_RETURN_IF_ERROR(ReadInputParameter(field.bytes));
       if (field.number == 5) AddContents(field.bytes, &draft);
     }
-    if (!reader.ok() || !base::IsUtf8(draft.name) || !base::IsUtf8(draft.datatype)) return MalformedMessage();
-    return FinishInput(std::move(draft));
+    if (!reader.ok()) return MalformedMessage();
+    return FinishInput(&draft);
   }
 
   /// Values of `repeated int64 shape`, packed or one by one.
@@ -138,23 +140,23 @@ class InferReader {
     draft->has_contents = true;
   }
 
-  base::Status FinishInput(InputDraft draft) {
-    const auto type = tensor::ParseProtocolName(draft.datatype);
+  base::Status FinishInput(InputDraft* draft) {
+    const auto type = tensor::ParseProtocolName(draft->datatype);
     host::InferInput input;
-    input.name = draft.name;
-    if (draft.has_contents && envelope_.raw_contents > 0) {
+    input.name = draft->name;
+    if (draft->has_contents && envelope_.raw_contents > 0) {
       return base::InvalidArgument(
           StrCat("contents field must not be specified when using raw_input_contents for ",
-                 InQuotes(draft.name), " for model '", model_.name(), "'"));
+                 InQuotes(draft->name), " for model '", model_.name(), "'"));
     }
-    if (!draft.has_contents && envelope_.raw_contents == 0) return NoData(draft.name);
-    if (!type) STOKER_RETURN_IF_ERROR(RefuseDatatype(draft.name));
+    if (!draft->has_contents && envelope_.raw_contents == 0) return NoData(draft->name);
+    if (!type) STOKER_RETURN_IF_ERROR(RefuseDatatype(draft->name));
     input.tensor.type = type.value_or(tensor::DataType::kInvalid);
-    input.tensor.shape = std::move(draft.shape);
-    if (draft.has_contents && type) {
-      const std::string name = base::Quoted(draft.name);
+    input.tensor.shape = std::move(draft->shape);
+    if (draft->has_contents && type) {
+      const std::string name = base::Quoted(draft->name);
       const ContentsOwner owner{std::string_view(name).substr(1, name.size() - 2), model_.name()};
-      STOKER_ASSIGN_OR_RETURN(input.tensor.bytes, ConvertContents(owner, *type, draft.contents));
+      STOKER_ASSIGN_OR_RETURN(input.tensor.bytes, ConvertContents(owner, *type, draft->contents));
     }
     call_.request->inputs.push_back(std::move(input));
     return base::OkStatus();
@@ -183,10 +185,13 @@ class InferReader {
     WireField field;
     while (reader.Next(&field)) {
       if (!field.Is(WireType::kBytes)) continue;
-      if (field.number == 1) name = field.bytes;
+      if (field.number == 1) {
+        if (!base::IsUtf8(field.bytes)) return MalformedMessage();
+        name = field.bytes;
+      }
       if (field.number == 2) STOKER_RETURN_IF_ERROR(ReadOutputParameter(field.bytes, &classes));
     }
-    if (!reader.ok() || !base::IsUtf8(name)) return MalformedMessage();
+    if (!reader.ok()) return MalformedMessage();
     call_.request->requested_outputs.push_back(name);
     if (!classes) return base::OkStatus();
     const int index = model_.FindOutput(name);
@@ -277,6 +282,7 @@ base::Result<InferEnvelope> ReadEnvelope(const base::Bytes& message) {
   WireField field;
   while (reader.Next(&field)) {
     if (!field.Is(WireType::kBytes)) continue;
+    if (field.number <= kId && !base::IsUtf8(field.bytes)) return MalformedMessage();
     switch (field.number) {
       case kModelName:
         envelope.model_name = field.bytes;
@@ -303,10 +309,7 @@ base::Result<InferEnvelope> ReadEnvelope(const base::Bytes& message) {
         break;
     }
   }
-  if (!reader.ok() || !base::IsUtf8(envelope.model_name) || !base::IsUtf8(envelope.model_version) ||
-      !base::IsUtf8(envelope.id)) {
-    return MalformedMessage();
-  }
+  if (!reader.ok()) return MalformedMessage();
   return envelope;
 }
 

@@ -95,6 +95,16 @@ class InferStreamSink final : public host::ResponseSink {
   bool answers_once_ = true;  // as far as is known
 };
 
+class CallOutput final : public StreamOutput {
+ public:
+  explicit CallOutput(std::shared_ptr<net::GrpcCall> call) : call_(std::move(call)) {}
+  bool Write(std::vector<base::Bytes> parts) override { return call_->Write(std::move(parts)); }
+  void Finish(base::Status status) override { call_->Finish(std::move(status)); }
+
+ private:
+  const std::shared_ptr<net::GrpcCall> call_;  // shared with the network
+};
+
 class InferStreamHandler final : public net::GrpcMethodHandler {
  public:
   explicit InferStreamHandler(std::shared_ptr<InferStream> stream) : stream_(std::move(stream)) {}
@@ -109,12 +119,8 @@ class InferStreamHandler final : public net::GrpcMethodHandler {
 }  // namespace
 
 InferStream::InferStream(const DoorContext& context, const DoorOptions& options,
-                         std::shared_ptr<net::GrpcCall> call)
-    : context_(context), options_(options), call_(std::move(call)) {
-  for (const auto& [name, value] : call_->metadata()) {
-    if (name == "triton_grpc_error") errors_end_stream_ = value == "true";
-  }
-}
+                         InferStreamOptions stream_options, std::unique_ptr<StreamOutput> output)
+    : context_(context), options_(options), stream_options_(stream_options), output_(std::move(output)) {}
 
 void InferStream::Add(base::Bytes message) {
   Waiting request{0, context_.clock->NowNs(), std::move(message)};
@@ -174,7 +180,7 @@ void InferStream::Process(const Waiting& request) {
   if (!prepared.ok()) return AnswerError(request.ticket, envelope->id, prepared.status());
   auto& infer = *prepared->call.request;
   infer.received_ns = request.received_ns;
-  infer.deadline_ns = call_->deadline_ns();
+  infer.deadline_ns = stream_options_.deadline_ns;
   if (!infer.model->runs_inline()) infer.cancellation = std::make_shared<host::Cancellation>();
   if (!Register(request.ticket, infer.cancellation)) return;
   auto sink =
@@ -220,7 +226,7 @@ void InferStream::Cancel() {
 StreamAnswer InferStream::ErrorAnswer(std::string_view id, const base::Status& status) const {
   StreamAnswer answer;
   // After a message that cannot be read nothing sensible follows.
-  if (errors_end_stream_ || status == MalformedMessage()) {
+  if (stream_options_.errors_end_stream || status == MalformedMessage()) {
     answer.end = status;
   } else {
     answer.parts = WriteStreamError(id, status.message());
@@ -275,18 +281,18 @@ void InferStream::SendHeld(Cancellations* cancellations) {
 
 void InferStream::Send(StreamAnswer answer, Cancellations* cancellations) {
   if (!answer.end.ok()) {
-    call_->Finish(std::move(answer.end));
+    output_->Finish(std::move(answer.end));
     return Close(cancellations);
   }
-  if (!answer.has_message || call_->Write(std::move(answer.parts))) return;
-  call_->Finish(base::ResourceExhausted("the client does not read the answers of its stream"));
+  if (!answer.has_message || output_->Write(std::move(answer.parts))) return;
+  output_->Finish(base::ResourceExhausted("the client does not read the answers of its stream"));
   Close(cancellations);
 }
 
 void InferStream::FinishIfDone() {
   if (ended_ || !half_closed_ || !slots_.empty()) return;
   ended_ = true;
-  call_->Finish(base::OkStatus());
+  output_->Finish(base::OkStatus());
 }
 
 void InferStream::Close(Cancellations* cancellations) {
@@ -301,8 +307,13 @@ void InferStream::Close(Cancellations* cancellations) {
 std::unique_ptr<net::GrpcMethodHandler> MakeInferStream(const DoorContext& context,
                                                         const DoorOptions& options,
                                                         std::shared_ptr<net::GrpcCall> call) {
+  InferStreamOptions stream;
+  stream.deadline_ns = call->deadline_ns();
+  for (const auto& [name, value] : call->metadata()) {
+    if (name == "triton_grpc_error") stream.errors_end_stream = value == "true";
+  }
   return std::make_unique<InferStreamHandler>(
-      std::make_shared<InferStream>(context, options, std::move(call)));
+      std::make_shared<InferStream>(context, options, stream, std::make_unique<CallOutput>(std::move(call))));
 }
 
 }  // namespace stoker::serve

@@ -24,6 +24,21 @@ std::unique_ptr<net::GrpcMethodHandler> MakeInferStream(const DoorContext& conte
 /// Requests of one stream that may be unanswered at a time; further ones are refused.
 inline constexpr size_t kStreamRequestsMax = 1024;
 
+/// Where the answers of a stream go: a gRPC call. Thread-safe, does not block.
+class StreamOutput {
+ public:
+  virtual ~StreamOutput() = default;
+  /// Queues one message; false when the call is over or the peer does not read.
+  virtual bool Write(std::vector<base::Bytes> parts) = 0;
+  /// Ends the call.
+  virtual void Finish(base::Status status) = 0;
+};
+
+struct InferStreamOptions {
+  bool errors_end_stream = false;  // triton_grpc_error
+  int64_t deadline_ns = 0;         // of the call, monotonic; 0: none
+};
+
 /// One message on its way to the client, or none, and what it means for its request.
 struct StreamAnswer {
   std::vector<base::Bytes> parts;
@@ -38,7 +53,8 @@ struct StreamAnswer {
 /// that bring input come from one thread at a time.
 class InferStream final : public std::enable_shared_from_this<InferStream> {
  public:
-  InferStream(const DoorContext& context, const DoorOptions& options, std::shared_ptr<net::GrpcCall> call);
+  InferStream(const DoorContext& context, const DoorOptions& options, InferStreamOptions stream_options,
+              std::unique_ptr<StreamOutput> output);
 
   /// A request of the client. Large ones are read on the executor, and those after them too, so that
   /// requests reach the host in the order in which they came.
@@ -85,8 +101,8 @@ class InferStream final : public std::enable_shared_from_this<InferStream> {
 
   const DoorContext& context_;
   const DoorOptions& options_;
-  const std::shared_ptr<net::GrpcCall> call_;  // shared with the network
-  bool errors_end_stream_ = false;             // triton_grpc_error; constant after construction
+  const InferStreamOptions stream_options_;
+  const std::unique_ptr<StreamOutput> output_;
 
   base::Mutex mutex_;
   uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;

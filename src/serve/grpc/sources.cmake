@@ -16,16 +16,31 @@ set(STOKER_GRPC_SOURCES
   grpc/typed_contents.cc
   grpc/wire.cc)
 
-set(proto ${CMAKE_CURRENT_LIST_DIR}/inference.proto)
-set(generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
-file(MAKE_DIRECTORY ${generated})
-add_custom_command(
-  OUTPUT ${generated}/inference.pb.cc ${generated}/inference.pb.h
-  COMMAND protobuf::protoc --cpp_out=${generated} -I${CMAKE_CURRENT_LIST_DIR} ${proto}
-  DEPENDS ${proto}
-  COMMENT "Generating inference.pb")
-add_library(stoker_inference_proto OBJECT ${generated}/inference.pb.cc)
-target_include_directories(stoker_inference_proto SYSTEM PUBLIC ${generated})
-target_link_libraries(stoker_inference_proto PUBLIC protobuf::libprotobuf)
-target_compile_options(stoker_inference_proto PRIVATE -w)
+function(stoker_grpc_messages target name)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  set(proto ${CMAKE_CURRENT_SOURCE_DIR}/grpc/${name}.proto)
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(
+    OUTPUT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h
+    COMMAND protobuf::protoc --cpp_out=${generated} -I${CMAKE_CURRENT_SOURCE_DIR}/grpc ${proto}
+    DEPENDS ${proto}
+    COMMENT "Generating ${name}.pb")
+  add_library(${target} OBJECT ${generated}/${name}.pb.cc)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  target_compile_options(${target} PRIVATE -w)
+endfunction()
+
 # Link stoker_inference_proto (LIBS of the room) wherever STOKER_GRPC_SOURCES are compiled.
+stoker_grpc_messages(stoker_inference_proto inference)
+set(STOKER_GRPC_TESTS
+  grpc/control_test.cc
+  grpc/infer_differential_test.cc
+  grpc/infer_reader_test.cc
+  grpc/infer_stream_test.cc
+  grpc/infer_writer_test.cc
+  grpc/methods_test.cc
+  grpc/wire_test.cc)
+if(STOKER_TESTS)
+  stoker_grpc_messages(stoker_infer_testing_proto infer_testing)
+endif()

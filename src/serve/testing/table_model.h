@@ -23,6 +23,10 @@ class TableModel final : public host::Model {
     outputs_.back().labels = std::move(labels);
     return *this;
   }
+  TableModel& Inline(bool runs_inline) {
+    runs_inline_ = runs_inline;
+    return *this;
+  }
   host::ModelRef Ref() const { return std::make_shared<TableModel>(*this); }
 
   const std::string& name() const override { return name_; }
@@ -33,7 +37,7 @@ class TableModel final : public host::Model {
   std::span<const host::TensorInfo> outputs() const override { return outputs_; }
   const std::string& config_json() const override { return empty_; }
   const std::string& config_message() const override { return empty_; }
-  bool runs_inline() const override { return true; }
+  bool runs_inline() const override { return runs_inline_; }
 
  private:
   host::TensorInfo Info(std::string name, tensor::DataType type, tensor::Shape dims) const {
@@ -48,6 +52,7 @@ class TableModel final : public host::Model {
   std::string name_ = "table";
   std::string empty_;
   int64_t max_batch_size_;
+  bool runs_inline_ = true;
   std::vector<host::TensorInfo> inputs_, outputs_;
 };
 
