@@ -71,14 +71,16 @@ const QueuePolicy& DynamicBatcher::Impl::PolicyOf(uint64_t level) const {
 
 base::Status DynamicBatcher::Impl::Check(const Arrival& arrival) const {
   if (config.max_batch_size > 0 && (arrival.rows < 1 || arrival.rows > config.max_batch_size)) {
-    return base::InvalidArgument(base::StrCat("request batch-size is ", arrival.rows, ", must be within 1 and ",
-                                              config.max_batch_size, " (max_batch_size)"));
+    return base::InvalidArgument(base::StrCat("request batch-size is ", arrival.rows,
+                                              ", must be within 1 and ", config.max_batch_size,
+                                              " (max_batch_size)"));
   }
   if (arrival.deadline_ns > 0 && arrival.deadline_ns <= now) {
     return DropStatus({.ticket = arrival.ticket, .deadline = true});
   }
   if (queue.Find(arrival.ticket) != nullptr) {
-    return base::AlreadyExists(base::StrCat("ticket ", arrival.ticket, " is queued already; give each its own"));
+    return base::AlreadyExists(
+        base::StrCat("ticket ", arrival.ticket, " is queued already; give each its own"));
   }
   return base::OkStatus();
 }
@@ -97,14 +99,15 @@ base::Status DynamicBatcher::Impl::Admit(int64_t rows, uint64_t level, const Que
   }
   const int64_t requests = static_cast<int64_t>(queue.size() + unreported.size());
   if (requests >= config.queue_cap_requests || rows_full()) {
-    return base::Unavailable(base::StrCat("Exceeds maximum queue size: ", requests, " requests with ", queue.rows(),
-                                          " rows wait, limits ", config.queue_cap_requests, " and ",
-                                          config.queue_cap_rows, "; send it again later"));
+    return base::Unavailable(base::StrCat("Exceeds maximum queue size: ", requests, " requests with ",
+                                          queue.rows(), " rows wait, limits ", config.queue_cap_requests,
+                                          " and ", config.queue_cap_rows, "; send it again later"));
   }
   return base::OkStatus();
 }
 
-Entry DynamicBatcher::Impl::MakeEntry(const Arrival& arrival, uint64_t level, const QueuePolicy& policy) const {
+Entry DynamicBatcher::Impl::MakeEntry(const Arrival& arrival, uint64_t level,
+                                      const QueuePolicy& policy) const {
   Entry entry;
   entry.ticket = arrival.ticket;
   entry.rows = config.max_batch_size == 0 ? 1 : arrival.rows;
@@ -119,7 +122,8 @@ Entry DynamicBatcher::Impl::MakeEntry(const Arrival& arrival, uint64_t level, co
   if (arrival.deadline_ns > 0) entry.deadline_ns = arrival.deadline_ns;
   entry.expiry_ns = std::min(entry.timeout_ns, entry.deadline_ns);
   const int64_t end = policy.delay_on_timeout ? entry.deadline_ns : entry.expiry_ns;
-  if (former.delay_ns() > 0 && end != kNever && config.start_before_timeout && (end - now) / 2 < former.delay_ns()) {
+  if (former.delay_ns() > 0 && end != kNever && config.start_before_timeout &&
+      (end - now) / 2 < former.delay_ns()) {
     entry.hold_ns = now + (end - now) / 2;
   }
   return entry;
@@ -153,7 +157,8 @@ void DynamicBatcher::Impl::Expire(std::vector<Drop>* drops) {
 }
 
 bool DynamicBatcher::Impl::IsAged(const Entry& entry) const {
-  return config.ageing_limit_ns > 0 && now - entry.arrival_ns >= std::max(config.ageing_limit_ns, former.delay_ns());
+  return config.ageing_limit_ns > 0 &&
+         now - entry.arrival_ns >= std::max(config.ageing_limit_ns, former.delay_ns());
 }
 
 /// Who leads: the oldest when it was passed over too often, else the first in line, else (that one
@@ -179,7 +184,9 @@ bool DynamicBatcher::Impl::PlanOthers(Plan* plan) {
   if (!config.look_past_shapes) return false;
   Entry* leader = queue.NextToHold();
   if (leader == nullptr || leader->hold_ns > now) {
-    const auto waited = [this](const Entry* e) { return e != nullptr && now - e->arrival_ns >= former.delay_ns(); };
+    const auto waited = [this](const Entry* e) {
+      return e != nullptr && now - e->arrival_ns >= former.delay_ns();
+    };
     leader = waited(queue.Oldest()) ? queue.Oldest() : nullptr;
     int looked_at = 0;
     for (auto lane = queue.lanes().begin(); leader != nullptr && lane != queue.lanes().end(); ++lane) {

@@ -114,7 +114,8 @@ void RequestQueue::Delay(Entry* entry) {
 
 int64_t RequestQueue::LevelSize(uint64_t level) const {
   int64_t size = 0;
-  for (auto lane = lanes_.lower_bound({level, false}); lane != lanes_.end() && lane->first.level == level; ++lane) {
+  for (auto lane = lanes_.lower_bound({level, false}); lane != lanes_.end() && lane->first.level == level;
+       ++lane) {
     size += lane->second.size;
   }
   return size;

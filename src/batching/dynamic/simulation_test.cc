@@ -15,6 +15,12 @@ namespace {
 constexpr int64_t kUs = 1000;
 constexpr int64_t kMs = 1000 * kUs;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSchedules = 10'000;
+#else
+constexpr uint64_t kSchedules = 100'000;
+#endif
+
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
@@ -33,7 +39,7 @@ std::string Violations(const SimulationSpec& spec, SimulationResult* result) {
 
 TEST(SimulationTest, RulesHoldInRandomSchedules) {
   const uint64_t first = FromEnvironment("STOKER_SEED", 1);
-  const uint64_t count = FromEnvironment("STOKER_SCHEDULES", 100'000);
+  const uint64_t count = FromEnvironment("STOKER_SCHEDULES", kSchedules);
   uint64_t outcomes[6] = {}, closed_by[kCloseReasonCount] = {}, led_by_aged = 0, failures = 0;
   for (uint64_t seed = first; seed < first + count && failures < 5; ++seed) {
     SimulationResult result;
@@ -118,7 +124,8 @@ TEST(SimulationTest, LowPriorityIsServedWithinTheBoundUnderOverload) {
   spec.config.ageing_limit_ns = 50 * kMs;
   spec.config.default_policy.max_queue_size = 20;
   spec.requests = MakeLoad({.requests = 6000, .rate = 3000}, 11);
-  for (SimulatedRequest& request : spec.requests) request.arrival.priority = request.arrival.ticket % 100 == 0 ? 3 : 1;
+  for (SimulatedRequest& request : spec.requests)
+    request.arrival.priority = request.arrival.ticket % 100 == 0 ? 3 : 1;
   SimulationResult result;
   EXPECT_EQ(Violations(spec, &result), "");
   int64_t low = 0, low_served = 0, worst_ns = 0;

@@ -55,7 +55,8 @@ DynamicConfig RandomConfig(Random* random) {
   config.preserve_ordering = random->Chance(0.25);
   if (!config.preserve_ordering && random->Chance(0.6)) {
     config.priority_levels = static_cast<uint64_t>(random->Chance(0.05) ? 1000000 : random->Within(1, 5));
-    config.default_priority_level = static_cast<uint64_t>(random->Within(1, std::min<int64_t>(5, config.priority_levels)));
+    config.default_priority_level =
+        static_cast<uint64_t>(random->Within(1, std::min<int64_t>(5, config.priority_levels)));
     for (uint64_t level = 1; level <= std::min<uint64_t>(5, config.priority_levels); ++level) {
       if (random->Chance(0.3)) config.level_policies[level] = RandomPolicy(random, true);
     }
@@ -82,12 +83,14 @@ std::vector<SimulatedRequest> MakeLoad(const LoadSpec& spec, uint64_t seed) {
     SimulatedRequest& request = requests[i];
     request.arrives_ns = static_cast<int64_t>(time) / spec.tick_ns * spec.tick_ns;
     const auto within = [&](int64_t most) { return random.Within(0, most) / spec.tick_ns * spec.tick_ns; };
-    request.arrival = {.ticket = i,
-                       .rows = random.Within(1, spec.max_rows),
-                       .shape_key = random.Next() % spec.shapes,
-                       .priority = static_cast<uint64_t>(random.Within(0, static_cast<int64_t>(spec.priorities))),
-                       .timeout_ns = within(spec.max_timeout_ns)};
-    if (random.Chance(spec.cancel_share)) request.cancel_ns = request.arrives_ns + within(spec.max_patience_ns);
+    request.arrival = {
+        .ticket = i,
+        .rows = random.Within(1, spec.max_rows),
+        .shape_key = random.Next() % spec.shapes,
+        .priority = static_cast<uint64_t>(random.Within(0, static_cast<int64_t>(spec.priorities))),
+        .timeout_ns = within(spec.max_timeout_ns)};
+    if (random.Chance(spec.cancel_share))
+      request.cancel_ns = request.arrives_ns + within(spec.max_patience_ns);
     if (random.Chance(spec.deadline_share)) {
       request.arrival.deadline_ns = request.arrives_ns + within(spec.max_deadline_ns);
     }
@@ -109,7 +112,8 @@ SimulationSpec RandomSchedule(uint64_t seed) {
   load.tick_ns = kTick;
   load.rate = 1e9 / static_cast<double>(kTick * random.Within(1, 25));
   load.burst = random.Chance(0.4) ? random.Within(2, 20) : 1;
-  load.max_rows = random.Chance(0.5) ? 1 : std::max<int64_t>(1, std::min<int64_t>(spec.config.max_batch_size, 6));
+  load.max_rows =
+      random.Chance(0.5) ? 1 : std::max<int64_t>(1, std::min<int64_t>(spec.config.max_batch_size, 6));
   load.shapes = static_cast<uint64_t>(random.Chance(0.4) ? 1 : random.Within(1, 5));
   load.priorities = static_cast<uint64_t>(random.Within(0, 6));
   load.max_timeout_ns = RandomTicks(&random) * kTick;

@@ -108,7 +108,8 @@ void ScheduleChecker::OnEnqueue(const Arrival& arrival, int64_t now_ns, const ba
   }
   const QueuePolicy& policy = PolicyOf(w.level);
   int64_t timeout = policy.default_timeout_ns;
-  if (policy.allow_timeout_override && arrival.timeout_ns != 0) timeout = std::min(timeout, arrival.timeout_ns);
+  if (policy.allow_timeout_override && arrival.timeout_ns != 0)
+    timeout = std::min(timeout, arrival.timeout_ns);
   w.number = admitted_.size();
   w.arrived_ns = now_;
   w.timeout_ns = timeout == 0 ? kNever : now_ + timeout;
@@ -127,7 +128,8 @@ void ScheduleChecker::OnEnqueue(const Arrival& arrival, int64_t now_ns, const ba
                     rows + w.rows > config_.queue_cap_rows ||
                     static_cast<int64_t>(waiting_.size()) >= config_.queue_cap_requests;
   const auto want = too_late ? base::StatusCode::kDeadlineExceeded
-                             : full ? base::StatusCode::kUnavailable : base::StatusCode::kOk;
+                    : full   ? base::StatusCode::kUnavailable
+                             : base::StatusCode::kOk;
   Expect(status.code() == want, "admission follows the limits", static_cast<int64_t>(status.code()),
          static_cast<int64_t>(want));
   if (!status.ok()) return;
@@ -211,7 +213,8 @@ void ScheduleChecker::CheckPlace(const Plan& plan, const Line& members) {
     std::erase(line, &waiting_.front());
     line.insert(line.begin(), &waiting_.front());
   }
-  const bool prefix = line.size() >= members.size() && std::equal(members.begin(), members.end(), line.begin());
+  const bool prefix =
+      line.size() >= members.size() && std::equal(members.begin(), members.end(), line.begin());
   Expect(prefix, "a batch is taken from the front of its line", static_cast<int64_t>(plan.tickets.front()));
   if (prefix) CheckEnd(plan, line);
 }
@@ -236,7 +239,8 @@ void ScheduleChecker::CheckEnd(const Plan& plan, const Line& line) {
     want = before_overflow;
   }
   const size_t count = plan.tickets.size();
-  Expect(count == want, "a batch ends where it should", static_cast<int64_t>(count), static_cast<int64_t>(want));
+  Expect(count == want, "a batch ends where it should", static_cast<int64_t>(count),
+         static_cast<int64_t>(want));
   CheckReason(plan, line, count < line.size() ? line[count] : nullptr);
 }
 
@@ -257,11 +261,20 @@ void ScheduleChecker::CheckReason(const Plan& plan, const Line& line, const Wait
       holds = (IsPreferred(plan.rows) || plan.rows >= LargestPreferred() || with_next > LargestPreferred()) &&
               (DelayNs() == 0 || !waited);
       break;
-    case CloseReason::kDelay: holds = DelayNs() > 0 && waited && next == nullptr; break;
-    case CloseReason::kDeadline: holds = DelayNs() > 0 && due && !waited && next == nullptr; break;
-    case CloseReason::kSlotFree: holds = DelayNs() == 0 && next == nullptr && !IsPreferred(plan.rows); break;
-    case CloseReason::kShape: holds = !config_.look_past_shapes && next != nullptr && !same_shape; break;
-    case CloseReason::kUnbatched: break;
+    case CloseReason::kDelay:
+      holds = DelayNs() > 0 && waited && next == nullptr;
+      break;
+    case CloseReason::kDeadline:
+      holds = DelayNs() > 0 && due && !waited && next == nullptr;
+      break;
+    case CloseReason::kSlotFree:
+      holds = DelayNs() == 0 && next == nullptr && !IsPreferred(plan.rows);
+      break;
+    case CloseReason::kShape:
+      holds = !config_.look_past_shapes && next != nullptr && !same_shape;
+      break;
+    case CloseReason::kUnbatched:
+      break;
   }
   Expect(holds, CloseReasonName(plan.reason), plan.rows, with_next);
 }
@@ -284,7 +297,8 @@ void ScheduleChecker::CheckLeader(const Plan& plan, const Line& members) {
     return;
   }
   for (const Waiting& w : waiting_) {
-    Expect(!CouldRun(w) || !Before(w, *members.front()) || w.arrival.shape_key == members.front()->arrival.shape_key,
+    Expect(!CouldRun(w) || !Before(w, *members.front()) ||
+               w.arrival.shape_key == members.front()->arrival.shape_key,
            "among full batches the first in line goes first", static_cast<int64_t>(plan.tickets.front()),
            static_cast<int64_t>(w.arrival.ticket));
   }
@@ -296,9 +310,10 @@ void ScheduleChecker::CheckAgeing(const Plan& plan, const Line& members) {
   const bool aged = IsAged(oldest);
   const bool contained = std::find(members.begin(), members.end(), &oldest) != members.end();
   if (plan.led_by_aged) {
-    Expect(aged && members.front() == &oldest && First() != &oldest, "only an aged oldest request goes out of turn");
-    Expect(passed_over_ == DynamicBatcher::kAgedShare - 1, "strict priority gives way no earlier than it must",
-           passed_over_, DynamicBatcher::kAgedShare - 1);
+    Expect(aged && members.front() == &oldest && First() != &oldest,
+           "only an aged oldest request goes out of turn");
+    Expect(passed_over_ == DynamicBatcher::kAgedShare - 1,
+           "strict priority gives way no earlier than it must", passed_over_, DynamicBatcher::kAgedShare - 1);
   }
   passed_over_ = aged && !contained ? passed_over_ + 1 : 0;
   Expect(passed_over_ < DynamicBatcher::kAgedShare, "the aged oldest request is in one of kAgedShare plans",
@@ -319,7 +334,8 @@ void ScheduleChecker::CheckIdle() {
     return;
   }
   for (const Waiting& w : waiting_) {
-    Expect(!CouldRun(w), "no instance idles while somebody could run", static_cast<int64_t>(w.arrival.ticket));
+    Expect(!CouldRun(w), "no instance idles while somebody could run",
+           static_cast<int64_t>(w.arrival.ticket));
   }
 }
 
@@ -337,7 +353,8 @@ void ScheduleChecker::Finish(const SimulationSpec& spec, const SimulationResult&
   Expect(waiting_.empty(), "nothing is left waiting", static_cast<int64_t>(waiting_.size()));
   std::vector<Ticket> served;
   for (size_t i = 0; i < result.requests.size(); ++i) {
-    Expect(result.requests[i].outcome != Outcome::kOpen, "every request has an outcome", static_cast<int64_t>(i));
+    Expect(result.requests[i].outcome != Outcome::kOpen, "every request has an outcome",
+           static_cast<int64_t>(i));
     Expect(result.requests[i].release_ns >= result.requests[i].finish_ns, "answers follow their runs");
   }
   for (Ticket ticket : admitted_) {
@@ -348,7 +365,7 @@ void ScheduleChecker::Finish(const SimulationSpec& spec, const SimulationResult&
     std::sort(released.begin(), released.end());
     std::sort(served.begin(), served.end());
   }
-  Expect(released == served, "answers go out once, in order of admission if asked", 
+  Expect(released == served, "answers go out once, in order of admission if asked",
          static_cast<int64_t>(released.size()), static_cast<int64_t>(served.size()));
 }
 

@@ -30,7 +30,8 @@ class Loop {
       Step();
       AskBatcher();
       if (wake_at_ns_ <= now_) {
-        return base::Internal(base::StrCat("at ", now_, " ns the batcher wants to be asked again at ", wake_at_ns_,
+        return base::Internal(base::StrCat("at ", now_, " ns the batcher wants to be asked again at ",
+                                           wake_at_ns_,
                                            " ns, which is no later: the simulation would never end"));
       }
     }
@@ -43,17 +44,21 @@ class Loop {
     int64_t end_ns;
     uint64_t plan;
     std::vector<Ticket> tickets;
-    bool operator>(const Running& other) const { return std::tie(end_ns, plan) > std::tie(other.end_ns, other.plan); }
+    bool operator>(const Running& other) const {
+      return std::tie(end_ns, plan) > std::tie(other.end_ns, other.plan);
+    }
   };
   template <typename T>
   using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
   std::optional<int64_t> NextEvent() const {
     int64_t time = wake_at_ns_;
-    if (next_arrival_ < spec_.requests.size()) time = std::min(time, spec_.requests[next_arrival_].arrives_ns);
+    if (next_arrival_ < spec_.requests.size())
+      time = std::min(time, spec_.requests[next_arrival_].arrives_ns);
     if (!running_.empty()) time = std::min(time, running_.top().end_ns);
     // Nobody cancels before it has come.
-    if (!cancels_.empty() && cancels_.top().second < next_arrival_) time = std::min(time, cancels_.top().first);
+    if (!cancels_.empty() && cancels_.top().second < next_arrival_)
+      time = std::min(time, cancels_.top().first);
     return time == kNever ? std::nullopt : std::optional(time);
   }
 

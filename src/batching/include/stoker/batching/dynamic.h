@@ -27,10 +27,11 @@ inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// What one priority level does with a request that waits too long, and how many may wait.
 struct QueuePolicy {
-  bool delay_on_timeout = false;        ///< false: drop it (REJECT). true: behind those in time (DELAY).
-  int64_t default_timeout_ns = 0;       ///< 0: none.
-  bool allow_timeout_override = false;  ///< a request's own timeout counts if non-zero and smaller than the default
-  int64_t max_queue_size = 0;           ///< requests that may wait at this level, delayed ones included; 0: no limit
+  bool delay_on_timeout = false;   ///< false: drop it (REJECT). true: behind those in time (DELAY).
+  int64_t default_timeout_ns = 0;  ///< 0: none.
+  bool allow_timeout_override =
+      false;                   ///< a request's own timeout counts if non-zero and smaller than the default
+  int64_t max_queue_size = 0;  ///< requests that may wait at this level, delayed ones included; 0: no limit
 };
 
 struct DynamicConfig {
@@ -105,20 +106,16 @@ base::Status DropStatus(const Drop& drop);
 
 /// The outcome of Next or Poll. Give the same object again: its memory is reused.
 struct Decision {
-  Plan plan;                   ///< no tickets: nothing to run now
-  std::vector<Drop> drops;     ///< answer these with DropStatus
+  Plan plan;                    ///< no tickets: nothing to run now
+  std::vector<Drop> drops;      ///< answer these with DropStatus
   int64_t wake_at_ns = kNever;  ///< call again then at the latest (and after an Enqueue); kNever: no need
 
   bool has_plan() const { return !plan.tickets.empty(); }
 };
 
-namespace internal {
-class RequestQueue;
-struct Entry;
-}  // namespace internal
-
 /// The waiting requests of one model version. Costs: Enqueue and Cancel O(log n) at worst, O(1) without
-/// timeouts; Next O(batch + log n).
+/// timeouts; Next O(batch + log n), and while the first in line waits for company a look at no more than
+/// 64 other shapes that could fill a batch.
 ///
 /// Order. Level 1 before 2 and so on; within a level those in time before those delayed; within that,
 /// first come first served. With look_past_shapes, a batch is led by the first in line and takes

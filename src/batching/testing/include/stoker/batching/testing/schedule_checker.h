@@ -39,7 +39,7 @@ class ScheduleChecker final : public SimulationObserver {
     int64_t arrived_ns = 0;
     int64_t timeout_ns = 0;      ///< absolute, kNever: none
     int64_t deadline_ns = 0;     ///< absolute, kNever: none
-    bool delays = false;             ///< its timeout delays it, instead of dropping it
+    bool delays = false;         ///< its timeout delays it, instead of dropping it
     uint64_t found_waiting = 0;  ///< how many were there when it came
     uint64_t plans_aged = 0;     ///< plans made without it since it became too old to be passed over
   };
@@ -75,9 +75,9 @@ class ScheduleChecker final : public SimulationObserver {
 
   const DynamicConfig config_;
   int64_t now_ = 0;
-  std::vector<Waiting> waiting_;          ///< by admission
-  std::vector<Ticket> admitted_;          ///< in order
-  int passed_over_ = 0;                   ///< plans in a row without an aged oldest request
+  std::vector<Waiting> waiting_;  ///< by admission
+  std::vector<Ticket> admitted_;  ///< in order
+  int passed_over_ = 0;           ///< plans in a row without an aged oldest request
   std::vector<std::string> violations_;
 };
 

@@ -27,13 +27,13 @@ struct LoadSpec {
   int64_t burst = 1;  ///< requests that come at the same moment (1: Poisson arrivals)
   int64_t max_rows = 1;
   uint64_t shapes = 1;
-  uint64_t priorities = 0;       ///< drawn from 0..priorities
-  int64_t max_timeout_ns = 0;    ///< own timeouts are drawn from 0..this
-  double cancel_share = 0;       ///< of the requests
-  int64_t max_patience_ns = 0;   ///< those cancel within this time
-  double deadline_share = 0;     ///< of the requests
-  int64_t max_deadline_ns = 0;   ///< those have a deadline within this time
-  int64_t tick_ns = 1;           ///< all times are rounded down to multiples of this
+  uint64_t priorities = 0;      ///< drawn from 0..priorities
+  int64_t max_timeout_ns = 0;   ///< own timeouts are drawn from 0..this
+  double cancel_share = 0;      ///< of the requests
+  int64_t max_patience_ns = 0;  ///< those cancel within this time
+  double deadline_share = 0;    ///< of the requests
+  int64_t max_deadline_ns = 0;  ///< those have a deadline within this time
+  int64_t tick_ns = 1;          ///< all times are rounded down to multiples of this
 };
 /// The same seed gives the same load everywhere.
 std::vector<SimulatedRequest> MakeLoad(const LoadSpec& spec, uint64_t seed);
