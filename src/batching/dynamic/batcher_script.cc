@@ -84,7 +84,7 @@ void RunScript(const DynamicConfig& config, const std::vector<Step>& steps) {
   }
 }
 
-DynamicConfig Batching(int64_t max_batch_size, double delay_ms = 0, std::vector<int64_t> preferred = {}) {
+DynamicConfig Batching(int64_t max_batch_size, double delay_ms, std::vector<int64_t> preferred) {
   DynamicConfig config;
   config.max_batch_size = max_batch_size;
   config.batching = true;
