@@ -11,6 +11,8 @@ namespace {
 
 using base::StrCat;
 
+constexpr size_t kHelpColumn = 44;
+
 const OptionRow* FindOption(std::string_view name) {
   for (const auto& row : OptionTable()) {
     if (row.name == name) return &row;
@@ -106,7 +108,7 @@ void AppendClass(OptionClass option_class, std::string* out) {
       base::StrAppend(out, left, "\n");
       continue;
     }
-    if (left.size() < 36) left.resize(36, ' ');
+    if (left.size() < kHelpColumn) left.resize(kHelpColumn, ' ');
     base::StrAppend(out, left, " ", row.help, "\n");
   }
 }

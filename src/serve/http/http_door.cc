@@ -36,8 +36,7 @@ struct HttpDoor::State {
   void Dispatch(const HttpRouteMatch& match, net::HttpRequest request, net::HttpResponder responder) {
     switch (match.route) {
       case HttpRoute::kInfer:
-        return HandleInfer(context, options, match.model, match.version, std::move(request),
-                           std::move(responder));
+        return HandleInfer(context, options, match, std::move(request), std::move(responder));
       case HttpRoute::kModelLoad:
         return LoadModel(context, options, match.model, std::move(request), std::move(responder));
       case HttpRoute::kModelUnload:

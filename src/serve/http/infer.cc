@@ -126,55 +126,54 @@ base::Result<HttpInferCall> ReadCall(const host::ModelRef& model, const net::Htt
   return ParseInfer(model, body, *json_bytes, options);
 }
 
-void Run(const DoorContext& context, const DoorOptions& options, host::ModelRef model,
-         ContentEncoding encoding, net::HttpRequest request, net::HttpResponder responder) {
-  auto call = ReadCall(model, request, encoding, options);
-  if (!call.ok()) return responder.Send(ErrorAnswer(call.status()));
-  call->request->received_ns = request.received_ns;
-  if (!model->runs_inline()) {
+/// One inference on its way from the connection to the host.
+struct InferJob {
+  host::ModelRef model;
+  ContentEncoding encoding;
+  net::HttpRequest request;
+  net::HttpResponder responder;
+};
+
+void Run(const DoorContext& context, const DoorOptions& options, InferJob job) {
+  auto call = ReadCall(job.model, job.request, job.encoding, options);
+  if (!call.ok()) return job.responder.Send(ErrorAnswer(call.status()));
+  call->request->received_ns = job.request.received_ns;
+  if (!job.model->runs_inline()) {
     call->request->cancellation = std::make_shared<host::Cancellation>();
-    responder.OnDisconnect([cancellation = call->request->cancellation] { cancellation->Cancel(); });
+    job.responder.OnDisconnect([cancellation = call->request->cancellation] { cancellation->Cancel(); });
   }
-  HttpAnswerContext answer{std::move(model), call->request->id, std::move(call->form),
+  HttpAnswerContext answer{std::move(job.model), call->request->id, std::move(call->form),
                            net::ContentCoding::kIdentity, options.classes_elements_max};
-  if (const auto accept = request.Header("accept-encoding"); !accept.empty())
+  if (const auto accept = job.request.Header("accept-encoding"); !accept.empty()) {
     answer.coding = net::ChooseCoding(accept);
-  auto sink = std::make_unique<HttpInferSink>(std::move(answer), context.executor, std::move(responder));
+  }
+  auto sink = std::make_unique<HttpInferSink>(std::move(answer), context.executor, std::move(job.responder));
   context.host->Submit(std::move(call->request), std::move(sink));
+}
+
+net::HttpResponse UnknownEncoding(std::string_view encoding) {
+  net::HttpResponse answer = ErrorAnswer(
+      base::StatusCode::kUnimplemented,
+      StrCat("Unsupported Content-Encoding ", base::Quoted(encoding), "; gzip and deflate are supported"));
+  answer.headers.emplace_back("Accept-Encoding", "gzip, deflate");
+  return answer;
 }
 
 }  // namespace
 
-void HandleInfer(const DoorContext& context, const DoorOptions& options, std::string_view model_name,
-                 std::string_view version, net::HttpRequest request, net::HttpResponder responder) {
-  auto model = context.host->Find(model_name, version);
+void HandleInfer(const DoorContext& context, const DoorOptions& options, const HttpRouteMatch& match,
+                 net::HttpRequest request, net::HttpResponder responder) {
+  auto model = context.host->Find(match.model, match.version);
   if (!model.ok()) return responder.Send(ErrorAnswer(model.status()));
   const ContentEncoding encoding = ReadEncoding(request);
-  if (!encoding.known) {
-    net::HttpResponse answer =
-        ErrorAnswer(base::StatusCode::kUnimplemented,
-                    StrCat("Unsupported Content-Encoding ", base::Quoted(request.Header("content-encoding")),
-                           "; gzip and deflate are supported"));
-    answer.headers.emplace_back("Accept-Encoding", "gzip, deflate");
-    return responder.Send(std::move(answer));
-  }
-  if (encoding.coding == net::ContentCoding::kIdentity &&
-      request.body.size() <= options.inline_body_bytes_max) {
-    return Run(context, options, std::move(model).value(), encoding, std::move(request),
-               std::move(responder));
-  }
-  struct Parcel {
-    host::ModelRef model;
-    net::HttpRequest request;
-    net::HttpResponder responder;
-  };
+  if (!encoding.known) return responder.Send(UnknownEncoding(request.Header("content-encoding")));
+  InferJob job{std::move(model).value(), encoding, std::move(request), std::move(responder)};
+  const bool small = job.request.body.size() <= options.inline_body_bytes_max;
+  if (small && encoding.coding == net::ContentCoding::kIdentity) return Run(context, options, std::move(job));
   // Shared only because std::function must be copyable.
-  auto parcel =
-      std::make_shared<Parcel>(Parcel{std::move(model).value(), std::move(request), std::move(responder)});
-  const base::Status queued = context.executor->Submit([&context, &options, encoding, parcel] {
-    Run(context, options, std::move(parcel->model), encoding, std::move(parcel->request),
-        std::move(parcel->responder));
-  });
+  auto parcel = std::make_shared<InferJob>(std::move(job));
+  const base::Status queued =
+      context.executor->Submit([&context, &options, parcel] { Run(context, options, std::move(*parcel)); });
   if (!queued.ok()) parcel->responder.Send(ErrorAnswer(base::StatusCode::kUnavailable, queued.message()));
 }
 
