@@ -17,9 +17,9 @@ std::vector<TensorSpec> FullShapes(const ModelSpec& spec, std::vector<TensorSpec
 
 base::Result<ModelDescription> DescribeFromSpec(const ModelSpec& spec) {
   if (spec.inputs.empty() || spec.outputs.empty()) {
-    return base::FailedPrecondition(base::StrCat(
-        ModelLabel(spec), ": backend '", spec.backend,
-        "' has no model file to read inputs and outputs from; list them as input [...] and output [...] in config.pbtxt"));
+    return base::FailedPrecondition(base::StrCat(ModelLabel(spec), ": backend '", spec.backend,
+                                                 "' has no model file to read inputs and outputs from; list "
+                                                 "them as input [...] and output [...] in config.pbtxt"));
   }
   ModelDescription description;
   description.inputs = FullShapes(spec, spec.inputs);

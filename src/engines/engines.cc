@@ -11,16 +11,17 @@ std::vector<std::unique_ptr<Engine>> MakeEngines(const EngineOptions& options) {
   std::vector<std::unique_ptr<Engine>> engines;
   engines.push_back(MakeIdentityEngine(options));
   engines.push_back(MakeFakeEngine(options));
-  engines.push_back(internal::MakeModuleEngine(
-      {.name = internal::kOpenvinoName,
-       .file = internal::kOpenvinoModuleFile,
-       .advice = "Build Stoker where the Python package openvino is installed (./dev build does so), or put the module "
-                 "of a package of the same version beside the executable",
-       .serves = internal::OpenvinoServes,
-       .filenames = internal::OpenvinoFilenames,
-       .backend_for = internal::OpenvinoBackendFor,
-       .parameters = internal::OpenvinoParameters},
-      std::move(folders)));
+  engines.push_back(
+      internal::MakeModuleEngine({.name = internal::kOpenvinoName,
+                                  .file = internal::kOpenvinoModuleFile,
+                                  .advice = "Build Stoker where the Python package openvino is installed "
+                                            "(./dev build does so), or put the module "
+                                            "of a package of the same version beside the executable",
+                                  .serves = internal::OpenvinoServes,
+                                  .filenames = internal::OpenvinoFilenames,
+                                  .backend_for = internal::OpenvinoBackendFor,
+                                  .parameters = internal::OpenvinoParameters},
+                                 std::move(folders)));
   return engines;
 }
 

@@ -64,7 +64,18 @@ TEST_F(ModuleTest, FileThatIsNoModuleIsRefusedWithTheReason) {
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.status().code(), base::StatusCode::kUnavailable);
   EXPECT_NE(loaded.status().message().find(folder_), std::string::npos) << loaded.status().message();
-  EXPECT_NE(loaded.status().message().find("Python package openvino"), std::string::npos) << loaded.status().message();
+  EXPECT_NE(loaded.status().message().find("Python package openvino"), std::string::npos)
+      << loaded.status().message();
+}
+
+TEST_F(ModuleTest, ModuleOfAnotherVersionIsRefusedUnused) {
+  const auto engines = MakeEngines({.module_folders = {STOKER_WRONG_MODULE_FOLDER}, .sleep_ns = {}});
+  ModelSpec spec;
+  spec.name = "m";
+  const auto loaded = FindEngine(engines, "openvino", "")->Load(spec);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.status().message().find("another version of Stoker (interface 1"), std::string::npos)
+      << loaded.status().message();
 }
 
 TEST(EngineAbiTest, DependsOnWhatCrossesTheBorder) { EXPECT_NE(EngineAbi(), kEngineAbiVersion); }

@@ -24,12 +24,14 @@ base::Result<std::unique_ptr<Engine>> OpenModule(const std::string& path) {
   const auto abi = reinterpret_cast<StokerEngineAbiFunction*>(dlsym(handle, "stoker_engine_abi"));
   const auto make = reinterpret_cast<StokerEngineMakeFunction*>(dlsym(handle, "stoker_engine_make"));
   if (abi == nullptr || make == nullptr) {
-    return base::FailedPrecondition(base::StrCat(path, " is not an engine module: it lacks stoker_engine_abi or "
-                                                       "stoker_engine_make"));
+    return base::FailedPrecondition(base::StrCat(path,
+                                                 " is not an engine module: it lacks stoker_engine_abi or "
+                                                 "stoker_engine_make"));
   }
   if (const uint64_t got = abi(); got != EngineAbi()) {
-    return base::FailedPrecondition(base::StrCat(path, " was built for another version of Stoker (interface ", got,
-                                                 ", wanted ", EngineAbi(), "); build or install both together"));
+    return base::FailedPrecondition(base::StrCat(path, " was built for another version of Stoker (interface ",
+                                                 got, ", wanted ", EngineAbi(),
+                                                 "); build or install both together"));
   }
   return std::unique_ptr<Engine>(make());
 }
@@ -44,7 +46,9 @@ class ModuleEngine final : public Engine {
     return facts_.serves(backend, platform);
   }
   std::span<const std::string_view> default_filenames() const override { return facts_.filenames(); }
-  std::string_view backend_for(std::string_view filename) const override { return facts_.backend_for(filename); }
+  std::string_view backend_for(std::string_view filename) const override {
+    return facts_.backend_for(filename);
+  }
   std::span<const std::string_view> parameters() const override { return facts_.parameters(); }
 
   base::Result<ModelDescription> Describe(const ModelSpec& spec) override {
@@ -70,8 +74,8 @@ class ModuleEngine final : public Engine {
       }
       auto opened = OpenModule(path);
       if (!opened.ok()) {
-        return base::Unavailable(base::StrCat("cannot open the ", facts_.name, " engine: ", opened.status().message(),
-                                              ". ", facts_.advice));
+        return base::Unavailable(base::StrCat("cannot open the ", facts_.name,
+                                              " engine: ", opened.status().message(), ". ", facts_.advice));
       }
       engine_ = std::move(opened).value();
       return engine_.get();

@@ -11,8 +11,8 @@ namespace stoker::engines::internal {
 /// What is known of a module's engine before it is opened.
 struct ModuleFacts {
   std::string_view name;
-  std::string_view file;     // "libstoker_openvino.so"
-  std::string advice;        // how to get it, for the message when it cannot be opened
+  std::string_view file;  // "libstoker_openvino.so"
+  std::string advice;     // how to get it, for the message when it cannot be opened
   bool (*serves)(std::string_view backend, std::string_view platform);
   std::span<const std::string_view> (*filenames)();
   std::string_view (*backend_for)(std::string_view filename);

@@ -31,7 +31,8 @@ const std::string* FindParameter(const ModelSpec& spec, std::string_view key) {
   return found == spec.parameters.end() ? nullptr : &found->second;
 }
 
-base::Result<std::optional<int64_t>> IntParameter(const ModelSpec& spec, std::string_view key, IntRange range) {
+base::Result<std::optional<int64_t>> IntParameter(const ModelSpec& spec, std::string_view key,
+                                                  IntRange range) {
   const std::string* text = FindParameter(spec, key);
   if (text == nullptr) return std::optional<int64_t>();
   int64_t value = 0;

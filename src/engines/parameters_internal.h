@@ -20,7 +20,8 @@ struct IntRange {
 };
 
 /// A whole number; nothing when the parameter is absent. kInvalidArgument names model, key and range.
-base::Result<std::optional<int64_t>> IntParameter(const ModelSpec& spec, std::string_view key, IntRange range);
+base::Result<std::optional<int64_t>> IntParameter(const ModelSpec& spec, std::string_view key,
+                                                  IntRange range);
 
 /// A finite decimal number; nothing when the parameter is absent.
 base::Result<std::optional<double>> RealParameter(const ModelSpec& spec, std::string_view key);

@@ -13,7 +13,8 @@ std::function<void(int64_t)> SleepFunction(const EngineOptions& options) {
     base::Mutex mutex;
     base::CondVar never;
     base::MutexLock lock(&mutex);
-    for (int64_t left_ns = duration_ns; left_ns > 0; left_ns = end_ns - clock.NowNs()) never.WaitFor(&mutex, left_ns);
+    for (int64_t left_ns = duration_ns; left_ns > 0; left_ns = end_ns - clock.NowNs())
+      never.WaitFor(&mutex, left_ns);
   };
 }
 

@@ -61,19 +61,21 @@ class FakeInstance final : public EngineInstance {
   }
 
  private:
-  base::Status Write(size_t index, const std::vector<std::vector<double>>& row_sums, OutputSink* outputs) const {
+  base::Status Write(size_t index, const std::vector<std::vector<double>>& row_sums,
+                     OutputSink* outputs) const {
     tensor::Shape shape = plan_.outputs[index].dims;
     STOKER_ASSIGN_OR_RETURN(const int64_t columns, shape.ElementCount(sizeof(float)));
     if (plan_.batched) shape = shape.WithLeading(static_cast<int64_t>(row_sums.size()));
     const size_t bytes = row_sums.size() * static_cast<size_t>(columns) * sizeof(float);
     std::byte* memory = outputs->Allocate(index, shape, bytes);
     if (memory == nullptr) {
-      return base::ResourceExhausted(base::StrCat(plan_.label, ": no memory for output '", plan_.outputs[index].name,
-                                                  "' of ", bytes, " bytes"));
+      return base::ResourceExhausted(base::StrCat(plan_.label, ": no memory for output '",
+                                                  plan_.outputs[index].name, "' of ", bytes, " bytes"));
     }
     for (const std::vector<double>& sums : row_sums) {
       for (int64_t column = 0; column < columns; ++column) {
-        const float value = static_cast<float>(ExpectedFakeValue(plan_.scale, static_cast<size_t>(column), sums));
+        const float value =
+            static_cast<float>(ExpectedFakeValue(plan_.scale, static_cast<size_t>(column), sums));
         std::memcpy(memory, &value, sizeof(value));
         memory += sizeof(value);
       }
@@ -109,7 +111,9 @@ class FakeEngine final : public Engine {
   std::span<const std::string_view> default_filenames() const override { return {}; }
   std::string_view backend_for(std::string_view) const override { return ""; }
 
-  base::Result<ModelDescription> Describe(const ModelSpec& spec) override { return internal::DescribeFromSpec(spec); }
+  base::Result<ModelDescription> Describe(const ModelSpec& spec) override {
+    return internal::DescribeFromSpec(spec);
+  }
 
   base::Result<std::unique_ptr<EngineModel>> Load(const ModelSpec& spec) override {
     FakePlan plan;
@@ -120,12 +124,14 @@ class FakeEngine final : public Engine {
     STOKER_RETURN_IF_ERROR(internal::DescribeFromSpec(spec).status());
     for (const TensorSpec& output : spec.outputs) {
       if (output.type == tensor::DataType::kFp32 && !output.dims.has_wildcard()) continue;
-      return base::InvalidArgument(base::StrCat(plan.label, ": output '", output.name, "' is ", ConfigName(output.type),
-                                                " ", output.dims.ToString(),
-                                                "; backend 'stoker_fake' makes TYPE_FP32 with fixed dims only"));
+      return base::InvalidArgument(base::StrCat(
+          plan.label, ": output '", output.name, "' is ", ConfigName(output.type), " ",
+          output.dims.ToString(), "; backend 'stoker_fake' makes TYPE_FP32 with fixed dims only"));
     }
-    STOKER_ASSIGN_OR_RETURN(const auto base_us, IntParameter(spec, "stoker.cost_base_us", {.max = kCostMaxUs}));
-    STOKER_ASSIGN_OR_RETURN(const auto row_us, IntParameter(spec, "stoker.cost_per_row_us", {.max = kCostMaxUs}));
+    STOKER_ASSIGN_OR_RETURN(const auto base_us,
+                            IntParameter(spec, "stoker.cost_base_us", {.max = kCostMaxUs}));
+    STOKER_ASSIGN_OR_RETURN(const auto row_us,
+                            IntParameter(spec, "stoker.cost_per_row_us", {.max = kCostMaxUs}));
     STOKER_ASSIGN_OR_RETURN(const auto fail_every, IntParameter(spec, "stoker.fail_every", {}));
     STOKER_ASSIGN_OR_RETURN(const auto scale, internal::RealParameter(spec, "stoker.scale"));
     plan.cost_base_us = base_us.value_or(0);
@@ -147,6 +153,8 @@ double ExpectedFakeValue(double scale, size_t column, const std::vector<double>&
   return scale * static_cast<double>(column + 1) * value;
 }
 
-std::unique_ptr<Engine> MakeFakeEngine(const EngineOptions& options) { return std::make_unique<FakeEngine>(options); }
+std::unique_ptr<Engine> MakeFakeEngine(const EngineOptions& options) {
+  return std::make_unique<FakeEngine>(options);
+}
 
 }  // namespace stoker::engines

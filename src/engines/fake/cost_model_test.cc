@@ -32,8 +32,10 @@ std::vector<Tensor> FakeInputs(int64_t rows, base::Rng& rng) {
   std::vector<float> numbers(static_cast<size_t>(rows) * 3);
   for (float& number : numbers) number = static_cast<float>(rng.Below(1000));
   std::vector<std::string> texts;
-  for (int64_t i = 0; i < 2 * rows; ++i) texts.push_back(std::string(rng.Below(5), static_cast<char>(rng.Below(256))));
-  return {testing::MakeTensor(DataType::kFp32, {rows, 3}, numbers), testing::MakeTextTensor({rows, 2}, texts)};
+  for (int64_t i = 0; i < 2 * rows; ++i)
+    texts.push_back(std::string(rng.Below(5), static_cast<char>(rng.Below(256))));
+  return {testing::MakeTensor(DataType::kFp32, {rows, 3}, numbers),
+          testing::MakeTextTensor({rows, 2}, texts)};
 }
 
 // Sums by hand, row by row, without the engine's reader.
@@ -66,13 +68,16 @@ ConformanceModel FakeModel() {
   return model;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fake, EngineConformanceTest, ::testing::Values(FakeModel()), testing::ConformanceName);
+INSTANTIATE_TEST_SUITE_P(Fake, EngineConformanceTest, ::testing::Values(FakeModel()),
+                         testing::ConformanceName);
 
 TEST(CostModelTest, CostsAndFailsAsConfigured) {
   std::vector<int64_t> slept;
-  const auto engine = MakeFakeEngine({.module_folders = {}, .sleep_ns = [&](int64_t ns) { slept.push_back(ns); }});
+  const auto engine =
+      MakeFakeEngine({.module_folders = {}, .sleep_ns = [&](int64_t ns) { slept.push_back(ns); }});
   ModelSpec spec = FakeSpec();
-  spec.parameters = {{"stoker.cost_base_us", "100"}, {"stoker.cost_per_row_us", "7"}, {"stoker.fail_every", "3"}};
+  spec.parameters = {
+      {"stoker.cost_base_us", "100"}, {"stoker.cost_per_row_us", "7"}, {"stoker.fail_every", "3"}};
   auto model = engine->Load(spec);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   auto first = (*model)->NewInstance(0);
@@ -84,7 +89,8 @@ TEST(CostModelTest, CostsAndFailsAsConfigured) {
     const auto inputs = FakeInputs(rows, rng);
     testing::RecordingSink sink(spec.outputs);
     auto& instance = i % 2 == 0 ? *first : *second;
-    outcome += instance->Run({.rows = rows, .inputs = inputs, .request_rows = {&rows, 1}}, &sink).ok() ? '.' : 'x';
+    outcome +=
+        instance->Run({.rows = rows, .inputs = inputs, .request_rows = {&rows, 1}}, &sink).ok() ? '.' : 'x';
     EXPECT_EQ(slept.back(), (100 + 7 * rows) * 1000);
   }
   EXPECT_EQ(outcome, "..x..x");

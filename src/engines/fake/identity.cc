@@ -25,8 +25,8 @@ constexpr std::array<std::string_view, 3> kParameters = {"execute_delay_ms", "in
                                                          "creation_delay_sec"};
 
 struct IdentityPlan {
-  std::vector<size_t> input_of_output;     // by output index
-  std::vector<std::string> input_names;    // by output index, for messages
+  std::vector<size_t> input_of_output;   // by output index
+  std::vector<std::string> input_names;  // by output index, for messages
   int64_t delay_ns = 0;
   std::function<void(int64_t)> sleep_ns;
 };
@@ -41,8 +41,9 @@ class IdentityInstance final : public EngineInstance {
       if (!outputs->Wanted(i)) continue;
       const tensor::Tensor& input = batch.inputs[plan_.input_of_output[i]];
       if (input.type == tensor::DataType::kInvalid) {
-        return base::Internal(base::StrCat("failed to get input '", plan_.input_names[i],
-                                           "': the request leaves it out but asks for the output made of it"));
+        return base::Internal(
+            base::StrCat("failed to get input '", plan_.input_names[i],
+                         "': the request leaves it out but asks for the output made of it"));
       }
       outputs->Adopt(i, input);
     }
@@ -69,26 +70,30 @@ class IdentityModel final : public EngineModel {
 };
 
 base::Status Refuse(const ModelSpec& spec, std::string_view what) {
-  return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": ", what, " (backend 'identity', config.pbtxt)"));
+  return base::InvalidArgument(
+      base::StrCat(ModelLabel(spec), ": ", what, " (backend 'identity', config.pbtxt)"));
 }
 
 // Finds the input that feeds output `output` and checks that type and dims are the same.
 base::Result<size_t> InputFor(const ModelSpec& spec, const TensorSpec& output) {
   const std::string_view name = output.name;
   if (!name.starts_with(kOutputPrefix)) {
-    return Refuse(spec, base::StrCat("expected output name to follow OUTPUT<index> pattern, got '", name, "'"));
+    return Refuse(spec,
+                  base::StrCat("expected output name to follow OUTPUT<index> pattern, got '", name, "'"));
   }
   const std::string wanted = base::StrCat(kInputPrefix, name.substr(kOutputPrefix.size()));
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const TensorSpec& input = spec.inputs[i];
     if (input.name != wanted) continue;
     if (input.type != output.type) {
-      return Refuse(spec, base::StrCat("expected input and output datatype to match, got ", ConfigName(input.type),
-                                       " for '", wanted, "' and ", ConfigName(output.type), " for '", name, "'"));
+      return Refuse(spec,
+                    base::StrCat("expected input and output datatype to match, got ", ConfigName(input.type),
+                                 " for '", wanted, "' and ", ConfigName(output.type), " for '", name, "'"));
     }
     if (!(input.dims == output.dims)) {
-      return Refuse(spec, base::StrCat("expected input and output shape to match, got ", input.dims.ToString(),
-                                       " for '", wanted, "' and ", output.dims.ToString(), " for '", name, "'"));
+      return Refuse(spec,
+                    base::StrCat("expected input and output shape to match, got ", input.dims.ToString(),
+                                 " for '", wanted, "' and ", output.dims.ToString(), " for '", name, "'"));
     }
     return i;
   }
@@ -106,7 +111,9 @@ class IdentityEngine final : public Engine {
   std::string_view backend_for(std::string_view) const override { return ""; }
   std::span<const std::string_view> parameters() const override { return kParameters; }
 
-  base::Result<ModelDescription> Describe(const ModelSpec& spec) override { return internal::DescribeFromSpec(spec); }
+  base::Result<ModelDescription> Describe(const ModelSpec& spec) override {
+    return internal::DescribeFromSpec(spec);
+  }
 
   base::Result<std::unique_ptr<EngineModel>> Load(const ModelSpec& spec) override {
     if (spec.inputs.size() != spec.outputs.size()) {
@@ -115,7 +122,8 @@ class IdentityEngine final : public Engine {
     }
     for (const TensorSpec& input : spec.inputs) {
       if (input.name.starts_with(kInputPrefix)) continue;
-      return Refuse(spec, base::StrCat("expected input name to follow INPUT<index> pattern, got '", input.name, "'"));
+      return Refuse(
+          spec, base::StrCat("expected input name to follow INPUT<index> pattern, got '", input.name, "'"));
     }
     IdentityPlan plan;
     plan.sleep_ns = sleep_ns_;
@@ -124,10 +132,12 @@ class IdentityEngine final : public Engine {
       plan.input_of_output.push_back(input);
       plan.input_names.push_back(spec.inputs[input].name);
     }
-    STOKER_ASSIGN_OR_RETURN(const auto delay_ms, IntParameter(spec, "execute_delay_ms", {.max = kDelayMaxMs}));
+    STOKER_ASSIGN_OR_RETURN(const auto delay_ms,
+                            IntParameter(spec, "execute_delay_ms", {.max = kDelayMaxMs}));
     // Triton multiplies by the device's number, which is 0 and means "once" for every CPU instance.
     STOKER_ASSIGN_OR_RETURN(const auto multiplier, IntParameter(spec, "instance_wise_delay_multiplier", {}));
-    STOKER_ASSIGN_OR_RETURN(const auto creation_s, IntParameter(spec, "creation_delay_sec", {.max = kDelayMaxMs / 1000}));
+    STOKER_ASSIGN_OR_RETURN(const auto creation_s,
+                            IntParameter(spec, "creation_delay_sec", {.max = kDelayMaxMs / 1000}));
     static_cast<void>(multiplier);
     plan.delay_ns = delay_ms.value_or(0) * 1000000;
     if (creation_s.value_or(0) > 0) sleep_ns_(*creation_s * 1000000000);

@@ -40,11 +40,14 @@ ConformanceModel IdentityModel() {
     return std::vector<Tensor>{testing::MakeTensor(DataType::kFp32, {rows, 3}, numbers),
                                testing::MakeTextTensor({rows, 2}, texts)};
   };
-  model.reference = [](const std::vector<Tensor>& inputs, int64_t) { return std::vector<Tensor>{inputs[1], inputs[0]}; };
+  model.reference = [](const std::vector<Tensor>& inputs, int64_t) {
+    return std::vector<Tensor>{inputs[1], inputs[0]};
+  };
   return model;
 }
 
-INSTANTIATE_TEST_SUITE_P(Identity, EngineConformanceTest, ::testing::Values(IdentityModel()), testing::ConformanceName);
+INSTANTIATE_TEST_SUITE_P(Identity, EngineConformanceTest, ::testing::Values(IdentityModel()),
+                         testing::ConformanceName);
 
 TEST(IdentityTest, PassesTheVeryBytes) {
   const auto engine = MakeIdentityEngine();
@@ -75,7 +78,8 @@ TEST(IdentityTest, AbsentInputFailsOnlyWhenItsOutputIsWanted) {
   inputs[1] = {};
   const int64_t rows = 1;
   testing::RecordingSink all(spec.outputs);
-  const base::Status status = (*instance)->Run({.rows = 1, .inputs = inputs, .request_rows = {&rows, 1}}, &all);
+  const base::Status status =
+      (*instance)->Run({.rows = 1, .inputs = inputs, .request_rows = {&rows, 1}}, &all);
   EXPECT_EQ(status.code(), base::StatusCode::kInternal);
   EXPECT_NE(status.message().find("failed to get input 'INPUT1'"), std::string::npos) << status.message();
   testing::RecordingSink some(spec.outputs);
@@ -85,9 +89,11 @@ TEST(IdentityTest, AbsentInputFailsOnlyWhenItsOutputIsWanted) {
 
 TEST(IdentityTest, DelaysAsConfigured) {
   std::vector<int64_t> slept;
-  const auto engine = MakeIdentityEngine({.module_folders = {}, .sleep_ns = [&](int64_t ns) { slept.push_back(ns); }});
+  const auto engine =
+      MakeIdentityEngine({.module_folders = {}, .sleep_ns = [&](int64_t ns) { slept.push_back(ns); }});
   ModelSpec spec = IdentitySpec();
-  spec.parameters = {{"execute_delay_ms", "20"}, {"instance_wise_delay_multiplier", "3"}, {"creation_delay_sec", "2"}};
+  spec.parameters = {
+      {"execute_delay_ms", "20"}, {"instance_wise_delay_multiplier", "3"}, {"creation_delay_sec", "2"}};
   auto model = engine->Load(spec);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   EXPECT_EQ(slept, std::vector<int64_t>{2000000000});
@@ -113,10 +119,13 @@ TEST(IdentityTest, RefusesWhatDoesNotPair) {
     EXPECT_NE(message(change).find(fragment), std::string::npos) << message(change);
   };
   expect([](ModelSpec* s) { s->outputs.pop_back(); }, "must have equal input/output pairs");
-  expect([](ModelSpec* s) { s->inputs[0].name = "data"; }, "expected input name to follow INPUT<index> pattern, got 'data'");
-  expect([](ModelSpec* s) { s->outputs[0].name = "data"; }, "expected output name to follow OUTPUT<index> pattern, got 'data'");
+  expect([](ModelSpec* s) { s->inputs[0].name = "data"; },
+         "expected input name to follow INPUT<index> pattern, got 'data'");
+  expect([](ModelSpec* s) { s->outputs[0].name = "data"; },
+         "expected output name to follow OUTPUT<index> pattern, got 'data'");
   expect([](ModelSpec* s) { s->outputs[0].name = "OUTPUT7"; }, "expected input and output indices to match");
-  expect([](ModelSpec* s) { s->outputs[0].type = DataType::kInt8; }, "expected input and output datatype to match");
+  expect([](ModelSpec* s) { s->outputs[0].type = DataType::kInt8; },
+         "expected input and output datatype to match");
   expect([](ModelSpec* s) { s->outputs[1].dims = {4}; }, "expected input and output shape to match");
   expect([](ModelSpec* s) { s->parameters["execute_delay_ms"] = "soon"; }, "parameter 'execute_delay_ms'");
   expect([](ModelSpec* s) { s->parameters["execute_delay_ms"] = "-1"; }, "a whole number from 0");

@@ -15,19 +15,21 @@
 namespace stoker::engines::internal {
 namespace {
 
-constexpr int64_t kBudgetNs = 2000 * base::kNsPerMs;       // of one model's compilations and measurements
-constexpr int64_t kMeasureNs = 80 * base::kNsPerMs;        // of one comparison
-constexpr int kRoundsMin = 5;
+constexpr int64_t kBudgetNs = 2000 * base::kNsPerMs;  // of one model's compilations and measurements
+constexpr int64_t kMeasureNs = 80 * base::kNsPerMs;   // of one comparison
+constexpr int kRoundsMin = 7;
 constexpr int kRoundsMax = 200;
-constexpr int64_t kProbeExtent = 16;                       // of dimensions that are open
+constexpr int64_t kProbeExtent = 16;  // of dimensions that are open
 constexpr int64_t kProbeRowsMax = 32;
 constexpr double kQuickRowNs = 15000;
-constexpr double kGainWanted = 1.15;                       // of a more expensive way over a cheaper one
-constexpr size_t kStaticWeightBytesMax = size_t{512} << 20;  // copies of weights that static batches may cost
+constexpr double kGainWanted = 1.15;                         // of a more expensive way over a cheaper one
+constexpr size_t kStaticWeightBytesMax = size_t{128} << 20;  // copies of weights that static batches may cost
 constexpr size_t kSizesMax = 10;
 
 ov::element::Type ElementOf(Precision precision) {
-  return precision == Precision::kBf16 ? ov::element::bf16 : precision == Precision::kFp16 ? ov::element::f16 : ov::element::f32;
+  return precision == Precision::kBf16   ? ov::element::bf16
+         : precision == Precision::kFp16 ? ov::element::f16
+                                         : ov::element::f32;
 }
 
 uint32_t Mix(uint32_t x) {
@@ -40,13 +42,18 @@ uint32_t Mix(uint32_t x) {
 ov::Tensor ProbeInput(const Port& port, const ov::PartialShape& partial, int64_t rows, bool batched) {
   ov::Shape shape;
   for (size_t i = 0; i < partial.size(); ++i) {
-    if (i == 0 && batched) shape.push_back(static_cast<size_t>(rows));
-    else if (partial[i].is_static()) shape.push_back(static_cast<size_t>(partial[i].get_length()));
-    else shape.push_back(i == 0 ? 1 : kProbeExtent);
+    if (i == 0 && batched)
+      shape.push_back(static_cast<size_t>(rows));
+    else if (partial[i].is_static())
+      shape.push_back(static_cast<size_t>(partial[i].get_length()));
+    else
+      shape.push_back(i == 0 ? 1 : kProbeExtent);
   }
   ov::Tensor tensor(port.element, shape);
   const size_t count = tensor.get_size();
-  const auto real = [](size_t i) { return static_cast<float>(Mix(static_cast<uint32_t>(i)) >> 8) / float{1 << 23} - 1.0F; };
+  const auto real = [](size_t i) {
+    return static_cast<float>(Mix(static_cast<uint32_t>(i)) >> 8) / float{1 << 23} - 1.0F;
+  };
   if (port.element == ov::element::f32) {
     for (size_t i = 0; i < count; ++i) tensor.data<float>()[i] = real(i);
   } else if (port.element == ov::element::f64) {
@@ -66,13 +73,20 @@ ov::Tensor ProbeInput(const Port& port, const ov::PartialShape& partial, int64_t
 
 double ValueAt(const ov::Tensor& tensor, size_t i) {
   switch (static_cast<ov::element::Type_t>(tensor.get_element_type())) {
-    case ov::element::Type_t::f32: return tensor.data<const float>()[i];
-    case ov::element::Type_t::f64: return tensor.data<const double>()[i];
-    case ov::element::Type_t::f16: return static_cast<float>(tensor.data<const ov::float16>()[i]);
-    case ov::element::Type_t::bf16: return static_cast<float>(tensor.data<const ov::bfloat16>()[i]);
-    case ov::element::Type_t::i32: return tensor.data<const int32_t>()[i];
-    case ov::element::Type_t::i64: return static_cast<double>(tensor.data<const int64_t>()[i]);
-    default: return 0;
+    case ov::element::Type_t::f32:
+      return tensor.data<const float>()[i];
+    case ov::element::Type_t::f64:
+      return tensor.data<const double>()[i];
+    case ov::element::Type_t::f16:
+      return static_cast<float>(tensor.data<const ov::float16>()[i]);
+    case ov::element::Type_t::bf16:
+      return static_cast<float>(tensor.data<const ov::bfloat16>()[i]);
+    case ov::element::Type_t::i32:
+      return tensor.data<const int32_t>()[i];
+    case ov::element::Type_t::i64:
+      return static_cast<double>(tensor.data<const int64_t>()[i]);
+    default:
+      return 0;
   }
 }
 
@@ -81,13 +95,15 @@ bool SameValues(const ov::Tensor& whole, size_t offset, const ov::Tensor& part) 
   const bool numeric = type.is_real() || type == ov::element::i32 || type == ov::element::i64;
   if (!numeric) {
     const auto* bytes = static_cast<const uint8_t*>(part.data());
-    return std::equal(bytes, bytes + part.get_byte_size(), static_cast<const uint8_t*>(whole.data()) + offset * type.size());
+    return std::equal(bytes, bytes + part.get_byte_size(),
+                      static_cast<const uint8_t*>(whole.data()) + offset * type.size());
   }
   const double tolerance = type.is_real() ? 1e-2 : 0;
   for (size_t i = 0; i < part.get_size(); ++i) {
     const double a = ValueAt(whole, offset + i);
     const double b = ValueAt(part, i);
-    if (!(std::abs(a - b) <= tolerance * (1 + std::abs(b))) && !(std::isnan(a) && std::isnan(b))) return false;
+    if (!(std::abs(a - b) <= tolerance * (1 + std::abs(b))) && !(std::isnan(a) && std::isnan(b)))
+      return false;
   }
   return true;
 }
@@ -111,6 +127,9 @@ class Tuner {
     return compiled;
   }
 
+  const Network& network() const { return network_; }
+  const OpenvinoSettings& settings() const { return settings_; }
+
   // Whether there is time for `compilations` more of them and a comparison each.
   bool HasTime(int compilations) const {
     const int64_t spent_ns = base::Clock::Real().NowNs() - start_ns_;
@@ -133,21 +152,37 @@ class Tuner {
     int at_once = 1;
   };
 
-  // Least nanoseconds of each way, run in turn so that what else the machine does hits both alike.
-  std::array<double, 2> Compare(Way first, Way second) const {
+  struct Comparison {
+    double first_ns = 0;  // least time of each way
+    double second_ns = 0;
+    double gain = 0;  // how much faster the second surely is: by least times and in most rounds
+  };
+
+  // Runs two ways in turn, so that what else the machine does hits both alike.
+  Comparison Compare(Way first, Way second) const {
     std::array<Way, 2> ways = {std::move(first), std::move(second)};
     std::array<std::vector<ov::InferRequest>, 2> requests;
     for (size_t i = 0; i < ways.size(); ++i) {
-      for (int k = 0; k < ways[i].at_once; ++k) requests[i].push_back(Request(ways[i].compiled, ways[i].rows));
+      for (int k = 0; k < ways[i].at_once; ++k) {
+        requests[i].push_back(Request(ways[i].compiled, ways[i].rows));
+      }
       RunOnce(requests[i]);
     }
-    std::array<double, 2> best = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+    constexpr double kNever = std::numeric_limits<double>::max();
+    Comparison result = {.first_ns = kNever, .second_ns = kNever};
+    std::vector<double> ratios;
     const int64_t start_ns = base::Clock::Real().NowNs();
     for (int round = 0; round < kRoundsMax; ++round) {
-      for (size_t i = 0; i < ways.size(); ++i) best[i] = std::min(best[i], RunOnce(requests[i]));
+      const double first_ns = RunOnce(requests[0]);
+      const double second_ns = RunOnce(requests[1]);
+      result.first_ns = std::min(result.first_ns, first_ns);
+      result.second_ns = std::min(result.second_ns, second_ns);
+      ratios.push_back(first_ns / second_ns);
       if (round + 1 >= kRoundsMin && base::Clock::Real().NowNs() - start_ns > kMeasureNs) break;
     }
-    return best;
+    std::nth_element(ratios.begin(), ratios.begin() + static_cast<long>(ratios.size() / 2), ratios.end());
+    result.gain = std::min(result.first_ns / result.second_ns, ratios[ratios.size() / 2]);
+    return result;
   }
 
   // Nanoseconds of one row, from a run or two.
@@ -179,7 +214,8 @@ class Tuner {
       for (size_t i = 0; i < compiled.outputs().size(); ++i) {
         const ov::Tensor whole = both.get_output_tensor(i);
         const ov::Tensor part = alone.get_output_tensor(i);
-        if (whole.get_size() != 2 * part.get_size() || !SameValues(whole, row * part.get_size(), part)) return false;
+        if (whole.get_size() != 2 * part.get_size() || !SameValues(whole, row * part.get_size(), part))
+          return false;
       }
     }
     return true;
@@ -214,19 +250,22 @@ int64_t ProbeRows(const Network& network, double row_ns) {
 }
 
 // A network of a fixed batch saves working out shapes at each run; it costs a copy of the weights.
-void ChooseBatchMode(Tuner& tuner, const Network& network, const OpenvinoSettings& settings,
-                     const ov::CompiledModel& dynamic, TuningChoice* choice, int64_t rows) {
+void ChooseBatchMode(Tuner& tuner, const ov::CompiledModel& dynamic, int64_t rows, TuningChoice* choice) {
+  const Network& network = tuner.network();
+  const OpenvinoSettings& settings = tuner.settings();
   if (settings.batch_mode != BatchMode::kAuto || network.rows_max == 1) return;
   const size_t copies = StaticSizes(network.rows_max, {}).size();
   for (const int64_t size : {int64_t{1}, rows}) {
-    if (!tuner.HasTime(1) || (size == 1 && choice->static_single)) return;
+    if (!tuner.HasTime(1)) return;
     if (network.weight_bytes * (size == 1 ? 1 : copies) > kStaticWeightBytesMax) return;
     auto model = WithRows(network, size);
     if (!model.ok()) return;
-    const auto [open_ns, fixed_ns] =
-        tuner.Compare({.compiled = dynamic, .rows = size}, {.compiled = tuner.Compile(*model, choice->streams), .rows = size});
-    base::StrAppend(&choice->why, "; batch of ", size, ": ", Micros(open_ns), " open, ", Micros(fixed_ns), " fixed");
-    const bool gains = open_ns > kGainWanted * fixed_ns;
+    const Tuner::Comparison times =
+        tuner.Compare({.compiled = dynamic, .rows = size},
+                      {.compiled = tuner.Compile(*model, choice->streams), .rows = size});
+    base::StrAppend(&choice->why, "; batch of ", size, ": ", Micros(times.first_ns), " open, ",
+                    Micros(times.second_ns), " fixed");
+    const bool gains = times.gain > kGainWanted;
     (size == 1 ? choice->static_single : choice->static_rows) = gains;
     if (rows == 1) return;
   }
@@ -234,23 +273,24 @@ void ChooseBatchMode(Tuner& tuner, const Network& network, const OpenvinoSetting
 
 // One instance with all threads answers soonest; one instance a thread wins when the network is too
 // small to be worth splitting, or when the whole machine gets clearly more done that way.
-void ChooseStreams(Tuner& tuner, const Network& network, const OpenvinoSettings& settings, ov::CompiledModel* compiled,
-                   TuningChoice* choice, int64_t rows) {
+void ChooseStreams(Tuner& tuner, int64_t rows, ov::CompiledModel* compiled, TuningChoice* choice) {
+  const Network& network = tuner.network();
+  const OpenvinoSettings& settings = tuner.settings();
   if (settings.streams > 0 || settings.threads < 2 || !tuner.HasTime(1)) return;
   const ov::CompiledModel wide = *compiled;
   const ov::CompiledModel narrow = tuner.Compile(network.model, settings.threads);
-  const auto [wide_one, narrow_one] = tuner.Compare({.compiled = wide}, {.compiled = narrow});
-  base::StrAppend(&choice->why, "; one row: ", Micros(wide_one), " with ", settings.threads, " threads, ",
-                  Micros(narrow_one), " with one");
-  bool narrow_wins = narrow_one <= kGainWanted * wide_one;
-  if (narrow_one < 3 * wide_one && tuner.HasTime(0)) {
-    const auto [wide_full, narrow_full] = tuner.Compare(
+  const Tuner::Comparison one = tuner.Compare({.compiled = wide}, {.compiled = narrow});
+  base::StrAppend(&choice->why, "; one row: ", Micros(one.first_ns), " with ", settings.threads, " threads, ",
+                  Micros(one.second_ns), " with one");
+  bool narrow_wins = one.gain * kGainWanted >= 1;
+  if (one.gain > 0.33 && tuner.HasTime(0)) {
+    const Tuner::Comparison full = tuner.Compare(
         {.compiled = wide, .rows = rows}, {.compiled = narrow, .rows = rows, .at_once = settings.threads});
-    const double narrow_share = narrow_full / settings.threads;
-    base::StrAppend(&choice->why, ", ", rows, " rows: ", Micros(wide_full), ", ", Micros(narrow_share));
-    narrow_wins = narrow_wins || 1.3 * narrow_share < wide_full;
+    base::StrAppend(&choice->why, ", ", rows, " rows: ", Micros(full.first_ns), ", ",
+                    Micros(full.second_ns / settings.threads));
+    narrow_wins = narrow_wins || full.gain * settings.threads > 1.3;
     // So quick that one instance outruns the requests; more of them would only form smaller batches.
-    if (wide_full < kQuickRowNs * static_cast<double>(rows)) narrow_wins = false;
+    if (full.first_ns < kQuickRowNs * static_cast<double>(rows)) narrow_wins = false;
   }
   if (!narrow_wins) return;
   choice->streams = settings.threads;
@@ -258,17 +298,22 @@ void ChooseStreams(Tuner& tuner, const Network& network, const OpenvinoSettings&
 }
 
 // Compiles what `choice` says, reusing `dynamic` when that is it.
-base::Status CompileVariants(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, ov::CompiledModel dynamic,
-                             Executable* executable) {
+base::Status CompileVariants(Tuner& tuner, const std::vector<int64_t>& sizes_wanted,
+                             ov::CompiledModel dynamic, Executable* executable) {
   const Network& network = executable->network;
   const TuningChoice& choice = executable->choice;
   std::vector<int64_t> sizes;
-  if (choice.row_by_row) sizes = {network.file_rows};
-  else if (choice.static_rows) sizes = StaticSizes(network.rows_max, sizes_wanted);
-  if (sizes.empty()) {
+  if (choice.row_by_row) {
+    sizes = {network.file_rows};
+  } else if (choice.static_rows) {
+    sizes = StaticSizes(network.rows_max, sizes_wanted);
+  } else if (choice.static_single) {
+    sizes = {1};
+  }
+  // Batches of other sizes run on the network for any number of rows, unless that was ruled out.
+  if (sizes.empty() || (!choice.row_by_row && tuner.settings().batch_mode != BatchMode::kStatic)) {
     if (!dynamic) dynamic = tuner.Compile(network.model, choice.streams);
     executable->variants.push_back({.rows = 0, .compiled = dynamic});
-    if (choice.static_single) sizes = {1};
   }
   for (const int64_t size : sizes) {
     STOKER_ASSIGN_OR_RETURN(const auto model, WithRows(network, size));
@@ -277,9 +322,9 @@ base::Status CompileVariants(Tuner& tuner, const std::vector<int64_t>& sizes_wan
   return base::OkStatus();
 }
 
-base::Status Tune(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, const OpenvinoSettings& settings,
-                  Executable* executable) {
-  const Network& network = executable->network;
+base::Status Tune(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, Executable* executable) {
+  const Network& network = tuner.network();
+  const OpenvinoSettings& settings = tuner.settings();
   TuningChoice& choice = executable->choice;
   choice.streams = std::max(settings.streams, 1);
   choice.static_rows = settings.batch_mode == BatchMode::kStatic && network.batched;
@@ -289,15 +334,17 @@ base::Status Tune(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, const 
     return CompileVariants(tuner, sizes_wanted, {}, executable);
   }
   ov::CompiledModel compiled = tuner.Compile(network.model, choice.streams);
-  if (network.batched && network.file_rows > 0 && network.rows_max > 1 && !tuner.RowsAreIndependent(compiled)) {
+  if (network.batched && network.file_rows > 0 && network.rows_max > 1 &&
+      !tuner.RowsAreIndependent(compiled)) {
     choice.row_by_row = true;
-    base::StrAppend(&choice.why, "; batch stays ", network.file_rows, ": rows of a larger one influence each other");
+    base::StrAppend(&choice.why, "; batch stays ", network.file_rows,
+                    ": rows of a larger one influence each other");
     return CompileVariants(tuner, sizes_wanted, {}, executable);
   }
   try {
     const int64_t rows = ProbeRows(network, tuner.Glance(compiled));
-    ChooseStreams(tuner, network, settings, &compiled, &choice, rows);
-    if (network.batched) ChooseBatchMode(tuner, network, settings, compiled, &choice, rows);
+    ChooseStreams(tuner, rows, &compiled, &choice);
+    if (network.batched) ChooseBatchMode(tuner, compiled, rows, &choice);
   } catch (const std::exception& exception) {
     // Made-up inputs may not suit a network; what was chosen so far stands.
     base::StrAppend(&choice.why, "; not measured: ", Reason(exception));
@@ -320,7 +367,8 @@ std::vector<int64_t> StaticSizes(int64_t rows_max, const std::vector<int64_t>& w
 }
 
 base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const OpenvinoSettings& settings,
-                                         const std::vector<int64_t>& sizes_wanted, const TuningChoice* remembered) {
+                                         const std::vector<int64_t>& sizes_wanted,
+                                         const TuningChoice* remembered) {
   Executable executable;
   executable.network = std::move(network);
   executable.threads = settings.threads;
@@ -330,7 +378,7 @@ base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const 
       executable.choice = *remembered;
       STOKER_RETURN_IF_ERROR(CompileVariants(tuner, sizes_wanted, {}, &executable));
     } else {
-      STOKER_RETURN_IF_ERROR(Tune(tuner, sizes_wanted, settings, &executable));
+      STOKER_RETURN_IF_ERROR(Tune(tuner, sizes_wanted, &executable));
     }
   } catch (const std::exception& exception) {
     return base::InvalidArgument(

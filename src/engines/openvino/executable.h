@@ -19,10 +19,10 @@ namespace stoker::engines::internal {
 
 /// What measuring a model decided; kept so that a reload need not measure again.
 struct TuningChoice {
-  bool static_rows = false;   // one compilation per batch size instead of one for all
-  bool static_single = false; // one more compilation for single rows beside the one for all
-  bool row_by_row = false;    // the file's batch cannot be changed: rows are run in groups of that size
-  int streams = 1;            // instances that run at once
+  bool static_rows = false;    // one more compilation per usual batch size beside the one for all
+  bool static_single = false;  // one more compilation for single rows beside the one for all
+  bool row_by_row = false;     // the file's batch cannot be changed: rows are run in groups of that size
+  int streams = 1;             // instances that run at once
   std::string why;
 };
 
@@ -43,7 +43,8 @@ struct Executable {
 /// Compiles a network, measuring for two seconds at most what suits it best unless `remembered`
 /// tells. Uses all of the model's cores meanwhile.
 base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const OpenvinoSettings& settings,
-                                         const std::vector<int64_t>& sizes_wanted, const TuningChoice* remembered);
+                                         const std::vector<int64_t>& sizes_wanted,
+                                         const TuningChoice* remembered);
 
 /// Batch sizes to compile for: powers of two up to the maximum, the maximum, wanted ones; at most 10.
 std::vector<int64_t> StaticSizes(int64_t rows_max, const std::vector<int64_t>& wanted);

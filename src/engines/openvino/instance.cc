@@ -40,8 +40,8 @@ struct Bound {
 // The infer request of a variant and the memory that outputs go to which nobody asked for.
 struct Slot {
   ov::InferRequest request;
-  std::vector<ov::Tensor> own_outputs;       // by network output
-  std::vector<Bound> inputs, outputs;        // by position in the configuration
+  std::vector<ov::Tensor> own_outputs;  // by network output
+  std::vector<Bound> inputs, outputs;   // by position in the configuration
 };
 
 ov::Shape ToOv(const Shape& shape) {
@@ -71,7 +71,8 @@ bool FitsInt32(std::span<const std::byte> bytes) {
     T value;
     std::memcpy(&value, bytes.data() + i, sizeof(T));
     // A signed value fits exactly when adding 2^31 leaves the upper half empty.
-    beyond |= std::is_signed_v<T> ? (static_cast<uint64_t>(value) + (uint64_t{1} << 31)) >> 32 : static_cast<uint64_t>(value) >> 31;
+    beyond |= std::is_signed_v<T> ? (static_cast<uint64_t>(value) + (uint64_t{1} << 31)) >> 32
+                                  : static_cast<uint64_t>(value) >> 31;
   }
   return beyond == 0;
 }
@@ -79,8 +80,11 @@ bool FitsInt32(std::span<const std::byte> bytes) {
 class OpenvinoInstance final : public EngineInstance {
  public:
   explicit OpenvinoInstance(const Executable& executable)
-      : executable_(executable), network_(executable.network), slots_(executable.variants.size()),
-        memory_(network_.outputs.size()), gathered_(network_.outputs.size()) {
+      : executable_(executable),
+        network_(executable.network),
+        slots_(executable.variants.size()),
+        memory_(network_.outputs.size()),
+        gathered_(network_.outputs.size()) {
     for (size_t i = 0; i < slots_.size(); ++i) Renew(i);
   }
 
@@ -97,7 +101,8 @@ class OpenvinoInstance final : public EngineInstance {
       }
       return FinishOutputs(outputs);
     } catch (const std::exception& exception) {
-      const base::Status failed = base::Internal(base::StrCat("OpenVINO failed to run ", network_.file, ": ", Reason(exception)));
+      const base::Status failed =
+          base::Internal(base::StrCat("OpenVINO failed to run ", network_.file, ": ", Reason(exception)));
       return RenewAfterFailure(running, failed);
     }
   }
@@ -110,7 +115,8 @@ class OpenvinoInstance final : public EngineInstance {
     slot.own_outputs.clear();
     slot.inputs.assign(network_.inputs.size(), {});
     slot.outputs.assign(network_.outputs.size(), {});
-    for (size_t i = 0; i < compiled.outputs().size(); ++i) slot.own_outputs.push_back(slot.request.get_output_tensor(i));
+    for (size_t i = 0; i < compiled.outputs().size(); ++i)
+      slot.own_outputs.push_back(slot.request.get_output_tensor(i));
   }
 
   // A request that failed half-way is replaced, so that nothing of it reaches the next run.
@@ -118,7 +124,8 @@ class OpenvinoInstance final : public EngineInstance {
     try {
       Renew(variant);
     } catch (const std::exception& exception) {
-      return failed.WithContext(base::StrCat("the instance cannot be renewed (", Reason(exception), ") after a failure"));
+      return failed.WithContext(
+          base::StrCat("the instance cannot be renewed (", Reason(exception), ") after a failure"));
     }
     return failed;
   }
@@ -129,12 +136,12 @@ class OpenvinoInstance final : public EngineInstance {
       const Port& port = network_.inputs[i];
       const tensor::Tensor& input = batch.inputs[i];
       if (input.type != port.type) {
-        return base::InvalidArgument(base::StrCat("input '", port.name, "' is ", ProtocolName(input.type), ", expected ",
-                                                  ProtocolName(port.type)));
+        return base::InvalidArgument(base::StrCat("input '", port.name, "' is ", ProtocolName(input.type),
+                                                  ", expected ", ProtocolName(port.type)));
       }
       if (network_.batched && (input.shape.rank() == 0 || input.shape[0] != rows_)) {
-        return base::InvalidArgument(base::StrCat("input '", port.name, "' has the shape ", input.shape.ToString(),
-                                                  ", expected ", rows_, " rows"));
+        return base::InvalidArgument(base::StrCat("input '", port.name, "' has the shape ",
+                                                  input.shape.ToString(), ", expected ", rows_, " rows"));
       }
     }
     return CheckValues(network_, batch.inputs);
@@ -158,8 +165,8 @@ class OpenvinoInstance final : public EngineInstance {
     const size_t bytes = static_cast<size_t>(count) * port.element.size();
     std::byte* memory = outputs->Allocate(index, shape, bytes);
     if (memory != nullptr) return memory;
-    return base::ResourceExhausted(base::StrCat("no memory for output '", port.name, "' of ", bytes, " bytes, shape ",
-                                                shape.ToString()));
+    return base::ResourceExhausted(base::StrCat("no memory for output '", port.name, "' of ", bytes,
+                                                " bytes, shape ", shape.ToString()));
   }
 
   // The variant of just these rows, else the one for any number, else the largest that is filled,
@@ -210,7 +217,8 @@ class OpenvinoInstance final : public EngineInstance {
     Bound& bound = slot->inputs[index];
     Shape shape = input.shape;
     if (network_.batched) shape[0] = chunk.size;
-    const size_t row_bytes = network_.batched && rows_ > 0 ? input.bytes.size() / static_cast<size_t>(rows_) : input.bytes.size();
+    const size_t row_bytes =
+        network_.batched && rows_ > 0 ? input.bytes.size() / static_cast<size_t>(rows_) : input.bytes.size();
     const std::byte* data = input.bytes.data() + row_bytes * static_cast<size_t>(chunk.first);
     if (chunk.count == chunk.size) {
       if (data != nullptr && bound.data == data && bound.shape == shape) return;
@@ -250,19 +258,21 @@ class OpenvinoInstance final : public EngineInstance {
     Shape shape = FromOv(result.get_shape());
     const Shape pattern = network_.batched ? port.dims.WithLeading(chunk.size) : port.dims;
     if (!shape.Matches(pattern)) {
-      return base::Internal(base::StrCat("output '", port.name, "' of ", network_.file, " came out with the shape ",
-                                         shape.ToString(), ", expected ", pattern.ToString()));
+      return base::Internal(base::StrCat("output '", port.name, "' of ", network_.file,
+                                         " came out with the shape ", shape.ToString(), ", expected ",
+                                         pattern.ToString()));
     }
     if (network_.batched) {
       shape[0] = chunk.first + chunk.count;
       if (chunk.first > 0 && !(shape.Tail(1) == gathered.shape.Tail(1))) {
-        return base::Internal(base::StrCat("output '", port.name, "' of ", network_.file,
-                                           " has rows of different shapes in one batch: ", shape.Tail(1).ToString(),
-                                           " and ", gathered.shape.Tail(1).ToString()));
+        return base::Internal(base::StrCat(
+            "output '", port.name, "' of ", network_.file, " has rows of different shapes in one batch: ",
+            shape.Tail(1).ToString(), " and ", gathered.shape.Tail(1).ToString()));
       }
     }
     gathered.shape = shape;
-    const size_t row_bytes = network_.batched ? result.get_byte_size() / static_cast<size_t>(chunk.size) : result.get_byte_size();
+    const size_t row_bytes =
+        network_.batched ? result.get_byte_size() / static_cast<size_t>(chunk.size) : result.get_byte_size();
     const size_t bytes = network_.batched ? row_bytes * static_cast<size_t>(chunk.count) : row_bytes;
     gathered.bytes.append(static_cast<const char*>(result.data()), bytes);
     return base::OkStatus();
@@ -281,9 +291,9 @@ class OpenvinoInstance final : public EngineInstance {
   const Executable& executable_;
   const Network& network_;
   std::vector<Slot> slots_;
-  int64_t rows_ = 1;                    // of the running batch
-  std::vector<std::byte*> memory_;      // by output: where it goes, when known beforehand
-  std::vector<Gathered> gathered_;      // by output: what came out, otherwise
+  int64_t rows_ = 1;                // of the running batch
+  std::vector<std::byte*> memory_;  // by output: where it goes, when known beforehand
+  std::vector<Gathered> gathered_;  // by output: what came out, otherwise
 };
 
 }  // namespace
@@ -292,9 +302,12 @@ base::Status CheckValues(const Network& network, std::span<const tensor::Tensor>
   for (size_t i = 0; i < network.inputs.size(); ++i) {
     const DataType type = network.inputs[i].type;
     const std::span<const std::byte> bytes = inputs[i].bytes.span();
-    if (type == DataType::kInt64 ? FitsInt32<int64_t>(bytes) : type != DataType::kUint64 || FitsInt32<uint64_t>(bytes)) continue;
-    return base::InvalidArgument(base::StrCat("input '", network.inputs[i].name, "' holds a value of ", ProtocolName(type),
-                                              " beyond 32 bits; the openvino engine computes with values up to 2147483647"));
+    if (type == DataType::kInt64 ? FitsInt32<int64_t>(bytes)
+                                 : type != DataType::kUint64 || FitsInt32<uint64_t>(bytes))
+      continue;
+    return base::InvalidArgument(
+        base::StrCat("input '", network.inputs[i].name, "' holds a value of ", ProtocolName(type),
+                     " beyond 32 bits; the openvino engine computes with values up to 2147483647"));
   }
   return base::OkStatus();
 }
@@ -303,7 +316,8 @@ base::Result<std::unique_ptr<EngineInstance>> MakeOpenvinoInstance(const Executa
   try {
     return std::unique_ptr<EngineInstance>(std::make_unique<OpenvinoInstance>(executable));
   } catch (const std::exception& exception) {
-    return base::Internal(base::StrCat(executable.network.file, ": OpenVINO cannot make an infer request: ", Reason(exception)));
+    return base::Internal(base::StrCat(executable.network.file,
+                                       ": OpenVINO cannot make an infer request: ", Reason(exception)));
   }
 }
 

@@ -50,7 +50,8 @@ class OpenvinoLoadTest : public ::testing::Test {
   }
   void ExpectRefused(const std::vector<std::string>& fragments) {
     const std::string message = Refusal();
-    for (const std::string& fragment : fragments) EXPECT_NE(message.find(fragment), std::string::npos) << fragment << " in: " << message;
+    for (const std::string& fragment : fragments)
+      EXPECT_NE(message.find(fragment), std::string::npos) << fragment << " in: " << message;
   }
   base::Status Run(EngineModel* model, const std::vector<Tensor>& inputs, testing::RecordingSink* sink) {
     auto instance = model->NewInstance(0);
@@ -97,16 +98,21 @@ TEST_F(OpenvinoLoadTest, WhatIsNotSupportedIsNamed) {
   ExpectRefused({"'x' is allow_ragged_batch", "does not support"});
   spec_.inputs[0].ragged = false;
   OnnxWriter texts;
-  texts.Input("x", DataType::kBytes, {-1, 8}).Output("y", DataType::kBytes, {-1, 8}).Node("Identity", {"x"}, {"y"});
+  texts.Input("x", DataType::kBytes, {-1, 8})
+      .Output("y", DataType::kBytes, {-1, 8})
+      .Node("Identity", {"x"}, {"y"});
   Write("model.onnx", texts.Serialize());
   spec_.inputs[0].type = spec_.outputs[0].type = DataType::kBytes;
   ExpectRefused({"'x'", "TYPE_STRING", "string"});
-  EXPECT_NE(engine_->Describe(spec_).status().message().find("'x' has the element type string"), std::string::npos);
+  EXPECT_NE(engine_->Describe(spec_).status().message().find("'x' has the element type string"),
+            std::string::npos);
 }
 
 TEST_F(OpenvinoLoadTest, BatchesNeedACommonFirstDimension) {
   OnnxWriter writer;
-  writer.Input("x", DataType::kFp32, {2, 8}).Input("z", DataType::kFp32, {3, 8}).Output("y", DataType::kFp32, {5, 8});
+  writer.Input("x", DataType::kFp32, {2, 8})
+      .Input("z", DataType::kFp32, {3, 8})
+      .Output("y", DataType::kFp32, {5, 8});
   writer.Node("Concat", {"x", "z"}, {"y"}, {{.name = "axis", .integers = {0}}});
   Write("model.onnx", writer.Serialize());
   spec_.inputs.push_back({.name = "z", .type = DataType::kFp32, .dims = {8}});
@@ -130,7 +136,8 @@ TEST_F(OpenvinoLoadTest, ExternalDataStaysInTheFolder) {
   std::ofstream(secret, std::ios::binary) << std::string(32, 'k');
   OnnxWriter writer;
   writer.Input("x", DataType::kFp32, {-1, 8}).Output("y", DataType::kFp32, {-1, 8});
-  writer.ExternalConstant("w", {8}, "../" + std::filesystem::path(secret).filename().string()).Node("Add", {"x", "w"}, {"y"});
+  writer.ExternalConstant("w", {8}, "../" + std::filesystem::path(secret).filename().string())
+      .Node("Add", {"x", "w"}, {"y"});
   Write("model.onnx", writer.Serialize());
   ExpectRefused({folder_ + "/model.onnx", "leads out of the folder"});
   EXPECT_FALSE(engine_->Describe(spec_).ok());
@@ -147,20 +154,25 @@ TEST_F(OpenvinoLoadTest, ExternalDataInTheFolderIsRead) {
   auto model = engine_->Load(spec_);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   testing::RecordingSink sink(spec_.outputs);
-  ASSERT_TRUE(Run(model->get(), {testing::MakeTensor(DataType::kFp32, {1, 8}, std::vector<float>(8, 10))}, &sink).ok());
+  ASSERT_TRUE(
+      Run(model->get(), {testing::MakeTensor(DataType::kFp32, {1, 8}, std::vector<float>(8, 10))}, &sink)
+          .ok());
   EXPECT_EQ(testing::Floats(*sink.Take(0)), (std::vector<float>{11, 12, 13, 14, 15, 16, 17, 18}));
 }
 
 TEST_F(OpenvinoLoadTest, WholeNumbersBeyond32BitsAreRefusedNotCut) {
   OnnxWriter writer;
-  writer.Input("x", DataType::kInt64, {-1, 2}).Output("y", DataType::kInt64, {-1, 2}).Node("Add", {"x", "x"}, {"y"});
+  writer.Input("x", DataType::kInt64, {-1, 2})
+      .Output("y", DataType::kInt64, {-1, 2})
+      .Node("Add", {"x", "x"}, {"y"});
   Write("model.onnx", writer.Serialize());
   spec_.inputs = {{.name = "x", .type = DataType::kInt64, .dims = {2}}};
   spec_.outputs = {{.name = "y", .type = DataType::kInt64, .dims = {2}}};
   auto model = engine_->Load(spec_);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   const auto check = [&](int64_t value) {
-    const std::vector<Tensor> inputs = {testing::MakeTensor(DataType::kInt64, {1, 2}, std::vector<int64_t>{7, value})};
+    const std::vector<Tensor> inputs = {
+        testing::MakeTensor(DataType::kInt64, {1, 2}, std::vector<int64_t>{7, value})};
     testing::RecordingSink sink(spec_.outputs);
     EXPECT_EQ((*model)->CheckRequest(inputs), Run(model->get(), inputs, &sink)) << value;
     return (*model)->CheckRequest(inputs).code();
@@ -182,7 +194,10 @@ TEST_F(OpenvinoLoadTest, ReshapeIoLayersOverridesTheFile) {
   auto model = engine_->Load(spec_);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   testing::RecordingSink sink(spec_.outputs);
-  ASSERT_TRUE(Run(model->get(), {testing::MakeTensor(DataType::kFp32, {2, 3}, std::vector<float>{-1, 2, 3, -4, 5, 6})}, &sink).ok());
+  ASSERT_TRUE(Run(model->get(),
+                  {testing::MakeTensor(DataType::kFp32, {2, 3}, std::vector<float>{-1, 2, 3, -4, 5, 6})},
+                  &sink)
+                  .ok());
   EXPECT_EQ(testing::Floats(*sink.Take(0)), (std::vector<float>{0, 2, 3, 0, 5, 6}));
 }
 
@@ -215,7 +230,8 @@ TEST_F(OpenvinoLoadTest, HintsAndLeftOverParametersAreNamed) {
   spec_.parameters["ENABLE_BATCH_PADDING"] = "YES";
   const auto model = engine_->Load(spec_);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
-  EXPECT_NE((*model)->choices().find("without effect here: ENABLE_BATCH_PADDING"), std::string::npos) << (*model)->choices();
+  EXPECT_NE((*model)->choices().find("without effect here: ENABLE_BATCH_PADDING"), std::string::npos)
+      << (*model)->choices();
 }
 
 TEST_F(OpenvinoLoadTest, StaticSizesOnlyPadTheRest) {
@@ -232,14 +248,30 @@ TEST_F(OpenvinoLoadTest, NetworksThatKeepStateAreRefused) {
   const std::string port = "precision=\"FP32\"><dim>1</dim><dim>8</dim></port>";
   Write("model.xml",
         "<?xml version=\"1.0\"?><net name=\"net\" version=\"11\"><layers>"
-        "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,8\" element_type=\"f32\"/><output><port id=\"0\" names=\"x\" " + port + "</output></layer>"
-        "<layer id=\"1\" name=\"r\" type=\"ReadValue\" version=\"opset6\"><data variable_id=\"v\" variable_type=\"f32\" variable_shape=\"1,8\"/><input><port id=\"0\" " + port + "</input><output><port id=\"1\" " + port + "</output></layer>"
-        "<layer id=\"2\" name=\"y\" type=\"Add\" version=\"opset1\"><data auto_broadcast=\"numpy\"/><input><port id=\"0\" " + port + "<port id=\"1\" " + port + "</input><output><port id=\"2\" names=\"y\" " + port + "</output></layer>"
-        "<layer id=\"3\" name=\"a\" type=\"Assign\" version=\"opset6\"><data variable_id=\"v\"/><input><port id=\"0\" " + port + "</input><output><port id=\"1\" " + port + "</output></layer>"
-        "<layer id=\"4\" name=\"result\" type=\"Result\" version=\"opset1\"><input><port id=\"0\" " + port + "</input></layer></layers><edges>"
-        "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"1\" to-port=\"0\"/><edge from-layer=\"0\" from-port=\"0\" to-layer=\"2\" to-port=\"0\"/>"
-        "<edge from-layer=\"1\" from-port=\"1\" to-layer=\"2\" to-port=\"1\"/><edge from-layer=\"2\" from-port=\"2\" to-layer=\"3\" to-port=\"0\"/>"
-        "<edge from-layer=\"2\" from-port=\"2\" to-layer=\"4\" to-port=\"0\"/></edges></net>");
+        "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,8\" "
+        "element_type=\"f32\"/><output><port id=\"0\" names=\"x\" " +
+            port +
+            "</output></layer>"
+            "<layer id=\"1\" name=\"r\" type=\"ReadValue\" version=\"opset6\"><data variable_id=\"v\" "
+            "variable_type=\"f32\" variable_shape=\"1,8\"/><input><port id=\"0\" " +
+            port + "</input><output><port id=\"1\" " + port +
+            "</output></layer>"
+            "<layer id=\"2\" name=\"y\" type=\"Add\" version=\"opset1\"><data "
+            "auto_broadcast=\"numpy\"/><input><port id=\"0\" " +
+            port + "<port id=\"1\" " + port + "</input><output><port id=\"2\" names=\"y\" " + port +
+            "</output></layer>"
+            "<layer id=\"3\" name=\"a\" type=\"Assign\" version=\"opset6\"><data "
+            "variable_id=\"v\"/><input><port id=\"0\" " +
+            port + "</input><output><port id=\"1\" " + port +
+            "</output></layer>"
+            "<layer id=\"4\" name=\"result\" type=\"Result\" version=\"opset1\"><input><port id=\"0\" " +
+            port +
+            "</input></layer></layers><edges>"
+            "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"1\" to-port=\"0\"/><edge from-layer=\"0\" "
+            "from-port=\"0\" to-layer=\"2\" to-port=\"0\"/>"
+            "<edge from-layer=\"1\" from-port=\"1\" to-layer=\"2\" to-port=\"1\"/><edge from-layer=\"2\" "
+            "from-port=\"2\" to-layer=\"3\" to-port=\"0\"/>"
+            "<edge from-layer=\"2\" from-port=\"2\" to-layer=\"4\" to-port=\"0\"/></edges></net>");
   Write("model.bin", "");
   ExpectRefused({"model.xml", "keeps state between runs"});
 }

@@ -21,13 +21,16 @@ std::string IrPort(int id, int width) {
 }
 
 std::string IrConst(int id, int offset, int width) {
-  return base::StrCat("<layer id=\"", id, "\" name=\"c", id, "\" type=\"Const\" version=\"opset1\"><data element_type=\"f32\" shape=\"1,",
-                      width, "\" offset=\"", offset, "\" size=\"", 4 * width, "\"/><output>", IrPort(0, width), "</output></layer>");
+  return base::StrCat("<layer id=\"", id, "\" name=\"c", id,
+                      "\" type=\"Const\" version=\"opset1\"><data element_type=\"f32\" shape=\"1,", width,
+                      "\" offset=\"", offset, "\" size=\"", 4 * width, "\"/><output>", IrPort(0, width),
+                      "</output></layer>");
 }
 
 std::string IrBinary(int id, const char* type, const char* name, int width) {
-  return base::StrCat("<layer id=\"", id, "\" name=\"", name, "\" type=\"", type, "\" version=\"opset1\"><data auto_broadcast=\"numpy\"/><input>",
-                      IrPort(0, width), IrPort(1, width), "</input><output><port id=\"2\" precision=\"FP32\" names=\"", name,
+  return base::StrCat("<layer id=\"", id, "\" name=\"", name, "\" type=\"", type,
+                      "\" version=\"opset1\"><data auto_broadcast=\"numpy\"/><input>", IrPort(0, width),
+                      IrPort(1, width), "</input><output><port id=\"2\" precision=\"FP32\" names=\"", name,
                       "\"><dim>1</dim><dim>", width, "</dim></port></output></layer>");
 }
 
@@ -49,7 +52,10 @@ ProtoWriter TfType(uint64_t type) {
 ProtoWriter TfConst(std::string_view name, int width, const std::vector<float>& values) {
   ProtoWriter tensor, value, node;
   tensor.Number(1, kTfFloat).Message(2, TfShape(width)).Text(4, Raw(values));
-  return node.Text(1, name).Text(2, "Const").Message(5, TfAttribute("dtype", TfType(kTfFloat))).Message(5, TfAttribute("value", value.Message(8, tensor)));
+  return node.Text(1, name)
+      .Text(2, "Const")
+      .Message(5, TfAttribute("dtype", TfType(kTfFloat)))
+      .Message(5, TfAttribute("value", value.Message(8, tensor)));
 }
 
 ProtoWriter TfBinary(std::string_view name, std::string_view op, std::string_view a, std::string_view b) {
@@ -59,7 +65,9 @@ ProtoWriter TfBinary(std::string_view name, std::string_view op, std::string_vie
 
 ProtoWriter TfGraph(int width, float offset) {
   ProtoWriter shape, placeholder, graph, versions;
-  placeholder.Text(1, "x").Text(2, "Placeholder").Message(5, TfAttribute("dtype", TfType(kTfFloat)))
+  placeholder.Text(1, "x")
+      .Text(2, "Placeholder")
+      .Message(5, TfAttribute("dtype", TfType(kTfFloat)))
       .Message(5, TfAttribute("shape", shape.Message(7, TfShape(width))));
   const auto count = static_cast<size_t>(width);
   return graph.Message(1, placeholder)
@@ -84,7 +92,9 @@ struct Flat {
   std::string bytes;
 };
 
-Flat FlatNumber(uint32_t value) { return {.kind = Flat::Kind::kNumber, .number = value, .fields = {}, .bytes = {}}; }
+Flat FlatNumber(uint32_t value) {
+  return {.kind = Flat::Kind::kNumber, .number = value, .fields = {}, .bytes = {}};
+}
 Flat FlatTable(std::vector<std::pair<int, Flat>> fields) {
   return {.kind = Flat::Kind::kTable, .number = 0, .fields = std::move(fields), .bytes = {}};
 }
@@ -98,8 +108,12 @@ Flat FlatInts(const std::vector<uint32_t>& values) {
   for (const uint32_t value : values) numbers.push_back(FlatNumber(value));
   return FlatVector(numbers);
 }
-Flat FlatText(std::string text) { return {.kind = Flat::Kind::kText, .number = 0, .fields = {}, .bytes = std::move(text)}; }
-Flat FlatBytes(std::string bytes) { return {.kind = Flat::Kind::kBytes, .number = 0, .fields = {}, .bytes = std::move(bytes)}; }
+Flat FlatText(std::string text) {
+  return {.kind = Flat::Kind::kText, .number = 0, .fields = {}, .bytes = std::move(text)};
+}
+Flat FlatBytes(std::string bytes) {
+  return {.kind = Flat::Kind::kBytes, .number = 0, .fields = {}, .bytes = std::move(bytes)};
+}
 
 class FlatWriter {
  public:
@@ -134,7 +148,8 @@ class FlatWriter {
     std::vector<uint16_t> vtable(2 + static_cast<size_t>(last + 1), 0);
     vtable[0] = static_cast<uint16_t>(2 * vtable.size());
     vtable[1] = static_cast<uint16_t>(4 + 4 * table.fields.size());
-    for (size_t i = 0; i < table.fields.size(); ++i) vtable[2 + static_cast<size_t>(table.fields[i].first)] = static_cast<uint16_t>(4 + 4 * i);
+    for (size_t i = 0; i < table.fields.size(); ++i)
+      vtable[2 + static_cast<size_t>(table.fields[i].first)] = static_cast<uint16_t>(4 + 4 * i);
     const size_t vtable_at = out_.size();
     out_.append(reinterpret_cast<const char*>(vtable.data()), 2 * vtable.size());
     Align(4);
@@ -166,7 +181,11 @@ Flat TfliteTensor(const char* name, uint32_t width, uint32_t buffer) {
 
 Flat TfliteBinary(uint32_t code, uint32_t a, uint32_t b, std::pair<uint32_t, uint32_t> result_and_options) {
   const auto [result, options] = result_and_options;
-  return FlatTable({{0, FlatNumber(code)}, {1, FlatInts({a, b})}, {2, FlatInts({result})}, {3, FlatNumber(options)}, {4, FlatTable({})}});
+  return FlatTable({{0, FlatNumber(code)},
+                    {1, FlatInts({a, b})},
+                    {2, FlatInts({result})},
+                    {3, FlatNumber(options)},
+                    {4, FlatTable({})}});
 }
 
 }  // namespace
@@ -174,41 +193,54 @@ Flat TfliteBinary(uint32_t code, uint32_t a, uint32_t b, std::pair<uint32_t, uin
 ModelFiles TfliteModel(int width, float offset) {
   constexpr uint32_t kAdd = 0, kMul = 18, kAddOptions = 11, kMulOptions = 21;
   const auto size = static_cast<uint32_t>(width);
-  const Flat buffers = FlatVector({FlatTable({}), FlatTable({{0, FlatBytes(Raw(std::vector<float>(size, 2)))}}),
-                                   FlatTable({{0, FlatBytes(Raw(std::vector<float>(size, offset)))}})});
-  const Flat codes = FlatVector({FlatTable({{0, FlatNumber(kMul)}, {2, FlatNumber(1)}, {3, FlatNumber(kMul)}}),
-                                 FlatTable({{0, FlatNumber(kAdd)}, {2, FlatNumber(1)}, {3, FlatNumber(kAdd)}})});
-  const Flat tensors = FlatVector({TfliteTensor("x", size, 0), TfliteTensor("two", size, 1), TfliteTensor("offset", size, 2),
-                                   TfliteTensor("doubled", size, 0), TfliteTensor("y", size, 0)});
-  const Flat operators = FlatVector({TfliteBinary(0, 0, 1, {3, kMulOptions}), TfliteBinary(1, 3, 2, {4, kAddOptions})});
-  const Flat subgraph = FlatTable({{0, tensors}, {1, FlatInts({0})}, {2, FlatInts({4})}, {3, operators}, {4, FlatText("main")}});
-  const Flat model = FlatTable({{0, FlatNumber(3)}, {1, codes}, {2, FlatVector({subgraph})}, {3, FlatText("")}, {4, buffers}});
+  const Flat buffers =
+      FlatVector({FlatTable({}), FlatTable({{0, FlatBytes(Raw(std::vector<float>(size, 2)))}}),
+                  FlatTable({{0, FlatBytes(Raw(std::vector<float>(size, offset)))}})});
+  const Flat codes =
+      FlatVector({FlatTable({{0, FlatNumber(kMul)}, {2, FlatNumber(1)}, {3, FlatNumber(kMul)}}),
+                  FlatTable({{0, FlatNumber(kAdd)}, {2, FlatNumber(1)}, {3, FlatNumber(kAdd)}})});
+  const Flat tensors =
+      FlatVector({TfliteTensor("x", size, 0), TfliteTensor("two", size, 1), TfliteTensor("offset", size, 2),
+                  TfliteTensor("doubled", size, 0), TfliteTensor("y", size, 0)});
+  const Flat operators =
+      FlatVector({TfliteBinary(0, 0, 1, {3, kMulOptions}), TfliteBinary(1, 3, 2, {4, kAddOptions})});
+  const Flat subgraph = FlatTable(
+      {{0, tensors}, {1, FlatInts({0})}, {2, FlatInts({4})}, {3, operators}, {4, FlatText("main")}});
+  const Flat model = FlatTable(
+      {{0, FlatNumber(3)}, {1, codes}, {2, FlatVector({subgraph})}, {3, FlatText("")}, {4, buffers}});
   return {{"model.tflite", FlatWriter().Write(model, "TFL3")}};
 }
 
 ModelFiles IrModel(int width, float offset) {
   std::string xml = "<?xml version=\"1.0\"?><net name=\"net\" version=\"11\"><layers>";
-  base::StrAppend(&xml, "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,", width,
-                  "\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\" names=\"x\"><dim>1</dim><dim>", width,
-                  "</dim></port></output></layer>");
-  base::StrAppend(&xml, IrConst(1, 0, width), IrConst(2, 4 * width, width), IrBinary(3, "Multiply", "doubled", width),
-                  IrBinary(4, "Add", "y", width));
-  base::StrAppend(&xml, "<layer id=\"5\" name=\"result\" type=\"Result\" version=\"opset1\"><input>", IrPort(0, width), "</input></layer></layers>");
+  base::StrAppend(
+      &xml, "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,", width,
+      "\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\" names=\"x\"><dim>1</dim><dim>",
+      width, "</dim></port></output></layer>");
+  base::StrAppend(&xml, IrConst(1, 0, width), IrConst(2, 4 * width, width),
+                  IrBinary(3, "Multiply", "doubled", width), IrBinary(4, "Add", "y", width));
+  base::StrAppend(&xml, "<layer id=\"5\" name=\"result\" type=\"Result\" version=\"opset1\"><input>",
+                  IrPort(0, width), "</input></layer></layers>");
   base::StrAppend(&xml, "<edges><edge from-layer=\"0\" from-port=\"0\" to-layer=\"3\" to-port=\"0\"/>",
                   "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"3\" to-port=\"1\"/>",
                   "<edge from-layer=\"3\" from-port=\"2\" to-layer=\"4\" to-port=\"0\"/>",
                   "<edge from-layer=\"2\" from-port=\"0\" to-layer=\"4\" to-port=\"1\"/>",
                   "<edge from-layer=\"4\" from-port=\"2\" to-layer=\"5\" to-port=\"0\"/></edges></net>");
   const auto count = static_cast<size_t>(width);
-  return {{"model.xml", xml}, {"model.bin", Raw(std::vector<float>(count, 2)) + Raw(std::vector<float>(count, offset))}};
+  return {{"model.xml", xml},
+          {"model.bin", Raw(std::vector<float>(count, 2)) + Raw(std::vector<float>(count, offset))}};
 }
 
-ModelFiles GraphDefModel(int width, float offset) { return {{"model.graphdef", TfGraph(width, offset).bytes()}}; }
+ModelFiles GraphDefModel(int width, float offset) {
+  return {{"model.graphdef", TfGraph(width, offset).bytes()}};
+}
 
 ModelFiles SavedModel(int width, float offset) {
   ProtoWriter info, signature, signature_entry, meta_graph, saved;
   info.Text(4, "serve").Text(5, "2.15.0");
-  signature.Message(1, TfTensorInfo("x", "x:0", width)).Message(2, TfTensorInfo("y", "y:0", width)).Text(3, "tensorflow/serving/predict");
+  signature.Message(1, TfTensorInfo("x", "x:0", width))
+      .Message(2, TfTensorInfo("y", "y:0", width))
+      .Text(3, "tensorflow/serving/predict");
   signature_entry.Text(1, "serving_default").Message(2, signature);
   meta_graph.Message(1, info).Message(2, TfGraph(width, offset)).Message(5, signature_entry);
   return {{"model.savedmodel/saved_model.pb", saved.Number(1, 1).Message(2, meta_graph).bytes()}};

@@ -29,7 +29,8 @@ constexpr size_t kChoicesMax = 256;
 
 class OpenvinoModel final : public EngineModel {
  public:
-  OpenvinoModel(Executable executable, std::string hints) : executable_(std::move(executable)), hints_(std::move(hints)) {}
+  OpenvinoModel(Executable executable, std::string hints)
+      : executable_(std::move(executable)), hints_(std::move(hints)) {}
   ~OpenvinoModel() override {
     executable_ = {};
     // Freed weights would stay in the allocator's arenas, and a server that reloads would grow.
@@ -44,31 +45,37 @@ class OpenvinoModel final : public EngineModel {
   }
   size_t input_alignment() const override {
     size_t alignment = 1;
-    for (const internal::Port& port : executable_.network.inputs) alignment = std::max(alignment, ElementSize(port.type));
+    for (const internal::Port& port : executable_.network.inputs)
+      alignment = std::max(alignment, ElementSize(port.type));
     return alignment;
   }
   int instances_advised() const override { return executable_.choice.streams; }
-  size_t memory_bytes() const override { return executable_.network.weight_bytes * executable_.variants.size(); }
+  size_t memory_bytes() const override {
+    return executable_.network.weight_bytes * executable_.variants.size();
+  }
 
   std::string choices() const override {
-    std::string text = base::StrCat(executable_.choice.streams, " x ",
-                                    std::max(executable_.threads / executable_.choice.streams, 1), " threads");
-    if (executable_.network.batched) {
-      if (executable_.variants.front().rows == 0) {
-        base::StrAppend(&text, ", one network for batches 1 to ", executable_.network.rows_max);
-      } else {
-        base::StrAppend(&text, ", batches of ");
-        for (const internal::Variant& variant : executable_.variants) {
-          base::StrAppend(&text, &variant == executable_.variants.data() ? "" : ",", variant.rows);
-        }
-      }
-    }
+    std::string text =
+        base::StrCat(executable_.choice.streams, " x ",
+                     std::max(executable_.threads / executable_.choice.streams, 1), " threads");
+    if (executable_.network.batched) base::StrAppend(&text, ", ", BatchesText());
     base::StrAppend(&text, executable_.choice.why);
     if (!hints_.empty()) base::StrAppend(&text, "; without effect here: ", hints_);
     return text;
   }
 
  private:
+  std::string BatchesText() const {
+    const bool any_rows = executable_.variants.front().rows == 0;
+    std::string sizes;
+    for (const internal::Variant& variant : executable_.variants) {
+      if (variant.rows > 0) base::StrAppend(&sizes, sizes.empty() ? "" : ",", variant.rows);
+    }
+    if (!any_rows) return base::StrCat("batches of ", sizes);
+    return base::StrCat("one network for batches 1 to ", executable_.network.rows_max,
+                        sizes.empty() ? "" : " and one for ", sizes);
+  }
+
   Executable executable_;
   const std::string hints_;
 };
@@ -79,8 +86,12 @@ class OpenvinoEngine final : public Engine {
   bool Serves(std::string_view backend, std::string_view platform) const override {
     return internal::OpenvinoServes(backend, platform);
   }
-  std::span<const std::string_view> default_filenames() const override { return internal::OpenvinoFilenames(); }
-  std::string_view backend_for(std::string_view filename) const override { return internal::OpenvinoBackendFor(filename); }
+  std::span<const std::string_view> default_filenames() const override {
+    return internal::OpenvinoFilenames();
+  }
+  std::string_view backend_for(std::string_view filename) const override {
+    return internal::OpenvinoBackendFor(filename);
+  }
   std::span<const std::string_view> parameters() const override { return internal::OpenvinoParameters(); }
 
   base::Result<ModelDescription> Describe(const ModelSpec& spec) override {
@@ -99,8 +110,9 @@ class OpenvinoEngine final : public Engine {
     const std::string key = ChoiceKey(spec, settings, network);
     TuningChoice remembered;
     const bool known = Recall(key, &remembered);
-    STOKER_ASSIGN_OR_RETURN(auto executable, internal::BuildExecutable(*core, std::move(network), settings, spec.batch_sizes_wanted,
-                                                                       known ? &remembered : nullptr));
+    STOKER_ASSIGN_OR_RETURN(
+        auto executable, internal::BuildExecutable(*core, std::move(network), settings,
+                                                   spec.batch_sizes_wanted, known ? &remembered : nullptr));
     if (!known) Remember(key, executable.choice);
     return std::unique_ptr<EngineModel>(new OpenvinoModel(std::move(executable), settings.hints));
   }
@@ -123,10 +135,13 @@ class OpenvinoEngine final : public Engine {
 
   // What the best choice depends on. The weights' values do not matter, so a retrained model that is
   // reloaded under load need not be measured again.
-  static std::string ChoiceKey(const ModelSpec& spec, const OpenvinoSettings& settings, const internal::Network& network) {
-    return base::StrCat(spec.name, "\n", network.file.substr(network.file.rfind('/') + 1), "\n", network.weight_bytes, "\n", network.rows_max, "\n",
-                        static_cast<int>(settings.batch_mode), "\n", static_cast<int>(settings.precision), "\n",
-                        settings.threads, "\n", settings.streams, "\n", network.model->get_ops().size());
+  static std::string ChoiceKey(const ModelSpec& spec, const OpenvinoSettings& settings,
+                               const internal::Network& network) {
+    return base::StrCat(spec.name, "\n", network.file.substr(network.file.rfind('/') + 1), "\n",
+                        network.weight_bytes, "\n", network.rows_max, "\n",
+                        static_cast<int>(settings.batch_mode), "\n", static_cast<int>(settings.precision),
+                        "\n", settings.threads, "\n", settings.streams, "\n",
+                        network.model->get_ops().size());
   }
 
   bool Recall(const std::string& key, TuningChoice* choice) {

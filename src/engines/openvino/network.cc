@@ -25,30 +25,46 @@ using tensor::Shape;
 // Texts are left out: the CPU plugin damages the heap when their number changes from run to run.
 DataType TypeOf(const ov::element::Type& element) {
   switch (static_cast<ov::element::Type_t>(element)) {
-    case ov::element::Type_t::boolean: return DataType::kBool;
-    case ov::element::Type_t::u8: return DataType::kUint8;
-    case ov::element::Type_t::u16: return DataType::kUint16;
-    case ov::element::Type_t::u32: return DataType::kUint32;
-    case ov::element::Type_t::u64: return DataType::kUint64;
-    case ov::element::Type_t::i8: return DataType::kInt8;
-    case ov::element::Type_t::i16: return DataType::kInt16;
-    case ov::element::Type_t::i32: return DataType::kInt32;
-    case ov::element::Type_t::i64: return DataType::kInt64;
-    case ov::element::Type_t::f16: return DataType::kFp16;
-    case ov::element::Type_t::bf16: return DataType::kBf16;
-    case ov::element::Type_t::f32: return DataType::kFp32;
-    case ov::element::Type_t::f64: return DataType::kFp64;
-    default: return DataType::kInvalid;
+    case ov::element::Type_t::boolean:
+      return DataType::kBool;
+    case ov::element::Type_t::u8:
+      return DataType::kUint8;
+    case ov::element::Type_t::u16:
+      return DataType::kUint16;
+    case ov::element::Type_t::u32:
+      return DataType::kUint32;
+    case ov::element::Type_t::u64:
+      return DataType::kUint64;
+    case ov::element::Type_t::i8:
+      return DataType::kInt8;
+    case ov::element::Type_t::i16:
+      return DataType::kInt16;
+    case ov::element::Type_t::i32:
+      return DataType::kInt32;
+    case ov::element::Type_t::i64:
+      return DataType::kInt64;
+    case ov::element::Type_t::f16:
+      return DataType::kFp16;
+    case ov::element::Type_t::bf16:
+      return DataType::kBf16;
+    case ov::element::Type_t::f32:
+      return DataType::kFp32;
+    case ov::element::Type_t::f64:
+      return DataType::kFp64;
+    default:
+      return DataType::kInvalid;
   }
 }
 
 base::Result<Shape> ShapeOf(const std::string& name, const ov::PartialShape& shape) {
   if (shape.rank().is_dynamic()) {
     return base::FailedPrecondition(
-        base::StrCat("the number of dimensions of '", name, "' is not known before it runs; give its dims in config.pbtxt"));
+        base::StrCat("the number of dimensions of '", name,
+                     "' is not known before it runs; give its dims in config.pbtxt"));
   }
   Shape dims;
-  for (const ov::Dimension& dimension : shape) dims.Append(dimension.is_dynamic() ? -1 : dimension.get_length());
+  for (const ov::Dimension& dimension : shape)
+    dims.Append(dimension.is_dynamic() ? -1 : dimension.get_length());
   return dims;
 }
 
@@ -80,7 +96,8 @@ base::Result<std::vector<TensorSpec>> DescribePorts(const std::vector<ov::Output
     spec.type = TypeOf(port.get_element_type());
     if (spec.type == DataType::kInvalid) {
       return base::Unimplemented(base::StrCat("tensor '", spec.name, "' has the element type ",
-                                              port.get_element_type().to_string(), ", which cannot be served"));
+                                              port.get_element_type().to_string(),
+                                              ", which cannot be served"));
     }
     STOKER_ASSIGN_OR_RETURN(spec.dims, ShapeOf(spec.name, port.get_partial_shape()));
     specs.push_back(std::move(spec));
@@ -133,22 +150,28 @@ base::Result<std::vector<Port>> MatchPorts(const ModelSpec& spec, const std::vec
   std::vector<Port> matched;
   std::set<size_t> taken;
   for (const TensorSpec& tensor : wanted) {
-    const auto found = std::find_if(ports.begin(), ports.end(), [&](const auto& p) { return HasName(p, tensor.name); });
+    const auto found =
+        std::find_if(ports.begin(), ports.end(), [&](const auto& p) { return HasName(p, tensor.name); });
     if (found == ports.end()) {
-      return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": the configuration names the tensor '", tensor.name,
-                                                "', which the model does not have; it has ", NamesOf(ports)));
+      return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": the configuration names the tensor '",
+                                                tensor.name, "', which the model does not have; it has ",
+                                                NamesOf(ports)));
     }
-    Port port{.name = tensor.name, .index = static_cast<size_t>(found - ports.begin()), .type = tensor.type,
-              .element = found->get_element_type(), .dims = tensor.dims};
+    Port port{.name = tensor.name,
+              .index = static_cast<size_t>(found - ports.begin()),
+              .type = tensor.type,
+              .element = found->get_element_type(),
+              .dims = tensor.dims};
     if (!taken.insert(port.index).second) {
-      return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": tensor '", tensor.name, "' is listed twice"));
+      return base::InvalidArgument(
+          base::StrCat(ModelLabel(spec), ": tensor '", tensor.name, "' is listed twice"));
     }
     if (TypeOf(port.element) == DataType::kInvalid || TypeOf(port.element) != tensor.type) {
-      return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": tensor '", tensor.name, "' is configured as ",
-                                                ConfigName(tensor.type), ", but the model has ",
-                                                TypeOf(port.element) == DataType::kInvalid
-                                                    ? port.element.to_string()
-                                                    : std::string(ConfigName(TypeOf(port.element)))));
+      return base::InvalidArgument(base::StrCat(
+          ModelLabel(spec), ": tensor '", tensor.name, "' is configured as ", ConfigName(tensor.type),
+          ", but the model has ",
+          TypeOf(port.element) == DataType::kInvalid ? port.element.to_string()
+                                                     : std::string(ConfigName(TypeOf(port.element)))));
     }
     if (tensor.optional || tensor.ragged) {
       return base::Unimplemented(base::StrCat(ModelLabel(spec), ": tensor '", tensor.name, "' is ",
@@ -162,14 +185,14 @@ base::Result<std::vector<Port>> MatchPorts(const ModelSpec& spec, const std::vec
 
 // The shape an input is to have: fixed dimensions of the file, or of the configuration where the file
 // leaves them open. Without the batch dimension, which the caller sets.
-base::Result<ov::PartialShape> InputShape(const ModelSpec& spec, const Port& port, const ov::PartialShape& file,
-                                          bool reshape_io) {
+base::Result<ov::PartialShape> InputShape(const ModelSpec& spec, const Port& port,
+                                          const ov::PartialShape& file, bool reshape_io) {
   const Shape full = spec.max_batch_size > 0 ? port.dims.WithLeading(-1) : port.dims;
   const auto mismatch = [&](std::string_view advice) {
-    return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": input '", port.name, "' has the shape ",
-                                              file.to_string(), " in the model but ", full.ToString(),
-                                              " in the configuration",
-                                              spec.max_batch_size > 0 ? " (batch dimension first)" : "", advice));
+    return base::InvalidArgument(
+        base::StrCat(ModelLabel(spec), ": input '", port.name, "' has the shape ", file.to_string(),
+                     " in the model but ", full.ToString(), " in the configuration",
+                     spec.max_batch_size > 0 ? " (batch dimension first)" : "", advice));
   };
   if (file.rank().is_static() && file.size() != full.rank()) return mismatch("");
   ov::PartialShape shape;
@@ -177,10 +200,14 @@ base::Result<ov::PartialShape> InputShape(const ModelSpec& spec, const Port& por
     const ov::Dimension dimension = file.rank().is_dynamic() ? ov::Dimension() : file[i];
     const bool is_batch = i == 0 && spec.max_batch_size > 0;
     const ov::Dimension wanted = full[i] < 0 ? ov::Dimension() : ov::Dimension(full[i]);
-    if (is_batch || (dimension.is_dynamic() && wanted.is_dynamic())) shape.push_back(dimension);
-    else if (dimension.compatible(wanted) && wanted.is_static()) shape.push_back(wanted);
-    else if (reshape_io) shape.push_back(wanted);
-    else return mismatch("; parameter RESHAPE_IO_LAYERS lets the configuration override the file");
+    if (is_batch || (dimension.is_dynamic() && wanted.is_dynamic()))
+      shape.push_back(dimension);
+    else if (dimension.compatible(wanted) && wanted.is_static())
+      shape.push_back(wanted);
+    else if (reshape_io)
+      shape.push_back(wanted);
+    else
+      return mismatch("; parameter RESHAPE_IO_LAYERS lets the configuration override the file");
   }
   return shape;
 }
@@ -217,7 +244,8 @@ base::Status CheckOutputs(const ModelSpec& spec, Network* out) {
 size_t WeightBytes(const ov::Model& model) {
   size_t bytes = 0;
   for (const auto& node : model.get_ops()) {
-    if (const auto constant = std::dynamic_pointer_cast<ov::op::v0::Constant>(node)) bytes += constant->get_byte_size();
+    if (const auto constant = std::dynamic_pointer_cast<ov::op::v0::Constant>(node))
+      bytes += constant->get_byte_size();
   }
   return bytes;
 }
@@ -227,9 +255,9 @@ base::Status ShapeRows(const ModelSpec& spec, const Shapes& shapes, Network* net
   const ov::Model& file = *network->model;
   const int64_t rows = CommonRows(file);
   if (rows == 0) {
-    return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": max_batch_size is ", spec.max_batch_size,
-                                              ", but the inputs of ", network->file,
-                                              " have no common first dimension to batch over; set it to 0 and give full dims"));
+    return base::InvalidArgument(base::StrCat(
+        ModelLabel(spec), ": max_batch_size is ", spec.max_batch_size, ", but the inputs of ", network->file,
+        " have no common first dimension to batch over; set it to 0 and give full dims"));
   }
   network->file_rows = std::max<int64_t>(rows, 0);
   const ov::Dimension any_rows(1, spec.max_batch_size);
@@ -240,7 +268,8 @@ base::Status ShapeRows(const ModelSpec& spec, const Shapes& shapes, Network* net
     model = nullptr;
   }
   network->dynamic_rows = model != nullptr;
-  if (model == nullptr && network->file_rows == 0) model = Reshaped(file, WithFirst(file, shapes, ov::Dimension()), &why);
+  if (model == nullptr && network->file_rows == 0)
+    model = Reshaped(file, WithFirst(file, shapes, ov::Dimension()), &why);
   if (model != nullptr) {
     network->dynamic_rows = true;
     network->model = std::move(model);
@@ -249,12 +278,14 @@ base::Status ShapeRows(const ModelSpec& spec, const Shapes& shapes, Network* net
   network->why_fixed = why;
   model = Reshaped(file, shapes, &why);
   if (model == nullptr) {
-    return base::InvalidArgument(base::StrCat(network->file, ": the model cannot take the configured dims: ", why));
+    return base::InvalidArgument(
+        base::StrCat(network->file, ": the model cannot take the configured dims: ", why));
   }
   network->model = std::move(model);
   if (OutputsHaveRows(*network->model, ov::Dimension(network->file_rows))) return base::OkStatus();
-  return base::InvalidArgument(base::StrCat(network->file, ": an output has no batch dimension of ", network->file_rows,
-                                            " as the inputs have; set max_batch_size to 0 and give full dims"));
+  return base::InvalidArgument(
+      base::StrCat(network->file, ": an output has no batch dimension of ", network->file_rows,
+                   " as the inputs have; set max_batch_size to 0 and give full dims"));
 }
 
 }  // namespace
@@ -266,7 +297,9 @@ std::string Reason(const std::exception& exception) {
     const size_t start = line.find_first_not_of(" \t");
     if (start == std::string::npos) continue;
     line = line.substr(start);
-    if (line.starts_with("Exception from") || line.starts_with("Check '") || line.starts_with("While validating")) continue;
+    if (line.starts_with("Exception from") || line.starts_with("Check '") ||
+        line.starts_with("While validating"))
+      continue;
     if (reason.find(line) != std::string::npos) continue;
     base::StrAppend(&reason, reason.empty() ? "" : " ", line);
   }
@@ -290,8 +323,8 @@ base::Result<std::string> FindModelFile(const ModelSpec& spec) {
     if (fs::exists(path, error)) return path;
     base::StrAppend(&tried, tried.empty() ? "" : ", ", name);
   }
-  return base::NotFound(base::StrCat("unable to find a model file in '", spec.version_path, "' for ", ModelLabel(spec),
-                                     "; expected one of ", tried));
+  return base::NotFound(base::StrCat("unable to find a model file in '", spec.version_path, "' for ",
+                                     ModelLabel(spec), "; expected one of ", tried));
 }
 
 // A frozen TensorFlow graph calls the first result of node "x" "x:0"; configurations say "x".
@@ -327,7 +360,8 @@ std::shared_ptr<ov::Model> ReadWithShapes(const ModelSpec& spec, const std::stri
   return frontend->convert(input_model);
 }
 
-base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec, const std::string& file) {
+base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec,
+                                                     const std::string& file) {
   if (file.ends_with(".onnx")) STOKER_RETURN_IF_ERROR(CheckOnnxFile(file));
   std::shared_ptr<ov::Model> model;
   try {
@@ -340,21 +374,22 @@ base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const Model
       // The first attempt's reason tells more.
     }
     if (model == nullptr) {
-      return base::InvalidArgument(base::StrCat(
-          file, ": OpenVINO cannot read the model: ", reason,
-          spec.inputs.empty() ? " (inputs with fixed dims in config.pbtxt may help)" : ""));
+      return base::InvalidArgument(
+          base::StrCat(file, ": OpenVINO cannot read the model: ", reason,
+                       spec.inputs.empty() ? " (inputs with fixed dims in config.pbtxt may help)" : ""));
     }
   }
   if (file.ends_with(".graphdef") || file.ends_with(".pb")) AddNodeNames(model.get());
   if (!model->get_variables().empty()) {
-    return base::Unimplemented(base::StrCat(ModelLabel(spec), ": ", file,
-                                            " keeps state between runs (", model->get_variables().size(),
+    return base::Unimplemented(base::StrCat(ModelLabel(spec), ": ", file, " keeps state between runs (",
+                                            model->get_variables().size(),
                                             " variables), which is not supported"));
   }
   return model;
 }
 
-base::Result<ModelDescription> DescribeNetwork(const ModelSpec& spec, const std::shared_ptr<ov::Model>& model) {
+base::Result<ModelDescription> DescribeNetwork(const ModelSpec& spec,
+                                               const std::shared_ptr<ov::Model>& model) {
   ModelDescription description;
   auto inputs = DescribePorts(InputsOf(*model));
   if (!inputs.ok()) return inputs.status().WithContext(ModelLabel(spec));
@@ -365,7 +400,8 @@ base::Result<ModelDescription> DescribeNetwork(const ModelSpec& spec, const std:
   const int64_t rows = CommonRows(*model);
   if (rows < 0) {
     const auto first_is_open = [](const TensorSpec& t) { return t.dims.rank() > 0 && t.dims[0] == -1; };
-    description.batchable = std::all_of(description.outputs.begin(), description.outputs.end(), first_is_open);
+    description.batchable =
+        std::all_of(description.outputs.begin(), description.outputs.end(), first_is_open);
   } else if (rows > 0) {
     const ov::Dimension probe(1, 1000003);
     Shapes shapes;
@@ -388,9 +424,9 @@ base::Result<Network> ShapeNetwork(const ModelSpec& spec, const OpenvinoSettings
   STOKER_ASSIGN_OR_RETURN(network.inputs, MatchPorts(spec, spec.inputs, InputsOf(*network.model)));
   STOKER_ASSIGN_OR_RETURN(network.outputs, MatchPorts(spec, spec.outputs, OutputsOf(*network.model)));
   if (network.inputs.size() != network.model->inputs().size()) {
-    return base::InvalidArgument(base::StrCat(ModelLabel(spec), ": the configuration has ", network.inputs.size(),
-                                              " inputs, but the model ", network.model->inputs().size(), ": ",
-                                              NamesOf(InputsOf(*network.model))));
+    return base::InvalidArgument(base::StrCat(
+        ModelLabel(spec), ": the configuration has ", network.inputs.size(), " inputs, but the model ",
+        network.model->inputs().size(), ": ", NamesOf(InputsOf(*network.model))));
   }
   Shapes shapes;
   for (const Port& port : network.inputs) {
@@ -403,7 +439,8 @@ base::Result<Network> ShapeNetwork(const ModelSpec& spec, const OpenvinoSettings
     std::string why;
     std::shared_ptr<ov::Model> reshaped = Reshaped(*network.model, shapes, &why);
     if (reshaped == nullptr) {
-      return base::InvalidArgument(base::StrCat(network.file, ": the model cannot take the configured dims: ", why));
+      return base::InvalidArgument(
+          base::StrCat(network.file, ": the model cannot take the configured dims: ", why));
     }
     network.model = std::move(reshaped);
   }
@@ -414,11 +451,13 @@ base::Result<Network> ShapeNetwork(const ModelSpec& spec, const OpenvinoSettings
 
 base::Result<std::shared_ptr<ov::Model>> WithRows(const Network& network, int64_t rows) {
   Shapes shapes;
-  for (size_t i = 0; i < network.model->inputs().size(); ++i) shapes[i] = network.model->input(i).get_partial_shape();
+  for (size_t i = 0; i < network.model->inputs().size(); ++i)
+    shapes[i] = network.model->input(i).get_partial_shape();
   std::string why;
   auto model = Reshaped(*network.model, WithFirst(*network.model, shapes, ov::Dimension(rows)), &why);
   if (model != nullptr) return model;
-  return base::InvalidArgument(base::StrCat(network.file, ": the model cannot take a batch of ", rows, ": ", why));
+  return base::InvalidArgument(
+      base::StrCat(network.file, ": the model cannot take a batch of ", rows, ": ", why));
 }
 
 }  // namespace stoker::engines::internal

@@ -19,11 +19,11 @@ namespace stoker::engines::internal {
 /// One input or output of a network as it is run, in the order of the ModelSpec.
 struct Port {
   std::string name;
-  size_t index = 0;              // into the network's own inputs or outputs
+  size_t index = 0;  // into the network's own inputs or outputs
   tensor::DataType type = tensor::DataType::kInvalid;
   ov::element::Type element;
-  tensor::Shape dims;            // without the batch dimension; -1: any
-  bool shape_known = false;      // outputs: the network surely gives `dims` (and the rows put in)
+  tensor::Shape dims;        // without the batch dimension; -1: any
+  bool shape_known = false;  // outputs: the network surely gives `dims` (and the rows put in)
 };
 
 /// A model file that was read, checked against its configuration and shaped for it.
@@ -31,11 +31,11 @@ struct Network {
   std::string file;
   std::shared_ptr<ov::Model> model;
   std::vector<Port> inputs, outputs;
-  bool batched = false;          // the first dimension of every port counts rows
+  bool batched = false;  // the first dimension of every port counts rows
   int64_t rows_max = 1;
-  int64_t file_rows = 0;         // batch that the file is fixed to; 0: none
-  bool dynamic_rows = false;     // `model` takes any number of rows from 1 to rows_max
-  std::string why_fixed;         // why it does not, although batches were asked for
+  int64_t file_rows = 0;      // batch that the file is fixed to; 0: none
+  bool dynamic_rows = false;  // `model` takes any number of rows from 1 to rows_max
+  std::string why_fixed;      // why it does not, although batches were asked for
   size_t weight_bytes = 0;
 };
 
@@ -43,9 +43,11 @@ struct Network {
 base::Result<std::string> FindModelFile(const ModelSpec& spec);
 
 /// Reads a file with whatever frontend takes it. Nothing is compiled.
-base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec, const std::string& file);
+base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec,
+                                                     const std::string& file);
 
-base::Result<ModelDescription> DescribeNetwork(const ModelSpec& spec, const std::shared_ptr<ov::Model>& model);
+base::Result<ModelDescription> DescribeNetwork(const ModelSpec& spec,
+                                               const std::shared_ptr<ov::Model>& model);
 
 /// Matches the model with its configuration and gives it the shapes that it will run with.
 base::Result<Network> ShapeNetwork(const ModelSpec& spec, const OpenvinoSettings& settings,

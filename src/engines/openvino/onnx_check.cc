@@ -16,27 +16,48 @@ constexpr uint64_t kPathMax = 4096;
 
 // The message types of onnx.proto on the way to a TensorProto's external_data.
 enum class Message : uint8_t {
-  kSkip, kModel, kTraining, kGraph, kFunction, kNode, kAttribute, kSparse, kTensor, kEntry,
+  kSkip,
+  kModel,
+  kTraining,
+  kGraph,
+  kFunction,
+  kNode,
+  kAttribute,
+  kSparse,
+  kTensor,
+  kEntry,
 };
 
 // What message type field `field` of a message of type `parent` holds.
 Message Child(Message parent, uint64_t field) {
   switch (parent) {
     case Message::kModel:
-      return field == 7 ? Message::kGraph : field == 20 ? Message::kTraining : field == 25 ? Message::kFunction : Message::kSkip;
-    case Message::kTraining: return field == 1 || field == 2 ? Message::kGraph : Message::kSkip;
+      return field == 7    ? Message::kGraph
+             : field == 20 ? Message::kTraining
+             : field == 25 ? Message::kFunction
+                           : Message::kSkip;
+    case Message::kTraining:
+      return field == 1 || field == 2 ? Message::kGraph : Message::kSkip;
     case Message::kGraph:
-      return field == 1 ? Message::kNode : field == 5 ? Message::kTensor : field == 15 ? Message::kSparse : Message::kSkip;
-    case Message::kFunction: return field == 7 ? Message::kNode : field == 11 ? Message::kAttribute : Message::kSkip;
-    case Message::kNode: return field == 5 ? Message::kAttribute : Message::kSkip;
+      return field == 1    ? Message::kNode
+             : field == 5  ? Message::kTensor
+             : field == 15 ? Message::kSparse
+                           : Message::kSkip;
+    case Message::kFunction:
+      return field == 7 ? Message::kNode : field == 11 ? Message::kAttribute : Message::kSkip;
+    case Message::kNode:
+      return field == 5 ? Message::kAttribute : Message::kSkip;
     case Message::kAttribute:
       if (field == 5 || field == 10) return Message::kTensor;
       if (field == 6 || field == 11) return Message::kGraph;
       return field == 22 || field == 23 ? Message::kSparse : Message::kSkip;
-    case Message::kSparse: return field == 1 || field == 2 ? Message::kTensor : Message::kSkip;
-    case Message::kTensor: return field == 13 ? Message::kEntry : Message::kSkip;
+    case Message::kSparse:
+      return field == 1 || field == 2 ? Message::kTensor : Message::kSkip;
+    case Message::kTensor:
+      return field == 13 ? Message::kEntry : Message::kSkip;
     case Message::kEntry:
-    case Message::kSkip: break;
+    case Message::kSkip:
+      break;
   }
   return Message::kSkip;
 }
@@ -85,7 +106,8 @@ class Walker {
     if (length > end - position_) return Malformed("a field is longer than what holds it");
     if (length > kPathMax) return Malformed("a text of external_data is too long");
     text->resize(length);
-    if (length > 0 && !stream_.read(text->data(), static_cast<std::streamsize>(length))) return Malformed("cannot read on");
+    if (length > 0 && !stream_.read(text->data(), static_cast<std::streamsize>(length)))
+      return Malformed("cannot read on");
     position_ += length;
     return base::OkStatus();
   }
@@ -100,11 +122,19 @@ class Walker {
       const uint64_t field = tag >> 3;
       if (field == 0) return Malformed("a field has the number 0");
       switch (tag & 7) {
-        case 0: STOKER_RETURN_IF_ERROR(ReadVarint(end, &length)); continue;
-        case 1: STOKER_RETURN_IF_ERROR(Skip(8, end)); continue;
-        case 5: STOKER_RETURN_IF_ERROR(Skip(4, end)); continue;
-        case 2: break;
-        default: return Malformed("a field has an unknown wire type");
+        case 0:
+          STOKER_RETURN_IF_ERROR(ReadVarint(end, &length));
+          continue;
+        case 1:
+          STOKER_RETURN_IF_ERROR(Skip(8, end));
+          continue;
+        case 5:
+          STOKER_RETURN_IF_ERROR(Skip(4, end));
+          continue;
+        case 2:
+          break;
+        default:
+          return Malformed("a field has an unknown wire type");
       }
       STOKER_RETURN_IF_ERROR(ReadVarint(end, &length));
       if (type == Message::kEntry && (field == 1 || field == 2)) {
@@ -140,7 +170,8 @@ bool Inside(const std::filesystem::path& path, const std::filesystem::path& fold
 base::Status CheckLocation(const std::string& model_path, const std::string& location) {
   namespace fs = std::filesystem;
   const auto refuse = [&](std::string_view what) {
-    return base::InvalidArgument(base::StrCat(model_path, ": external data location ", base::Quoted(location), " ", what,
+    return base::InvalidArgument(base::StrCat(model_path, ": external data location ", base::Quoted(location),
+                                              " ", what,
                                               "; it must name a file inside the model's own folder"));
   };
   const fs::path relative(location);
@@ -154,7 +185,8 @@ base::Status CheckLocation(const std::string& model_path, const std::string& loc
   if (error) return refuse(base::StrCat("cannot be looked up: ", error.message()));
   const fs::path target = fs::canonical(folder / relative, error);
   if (error) {
-    return base::NotFound(base::StrCat(model_path, ": external data file ", base::Quoted((folder / relative).string()),
+    return base::NotFound(base::StrCat(model_path, ": external data file ",
+                                       base::Quoted((folder / relative).string()),
                                        " cannot be opened: ", error.message()));
   }
   if (!Inside(target, folder)) return refuse(base::StrCat("is a link to ", target.string()));
@@ -163,7 +195,9 @@ base::Status CheckLocation(const std::string& model_path, const std::string& loc
 
 }  // namespace
 
-base::Result<std::vector<std::string>> ExternalDataLocations(std::istream& stream) { return Walker(stream).Walk(); }
+base::Result<std::vector<std::string>> ExternalDataLocations(std::istream& stream) {
+  return Walker(stream).Walk();
+}
 
 base::Status CheckOnnxFile(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);

@@ -43,7 +43,11 @@ TEST(OnnxCheckTest, FindsLocationsWhereverTensorsAre) {
   graphs.Text(1, "bodies").Message(11, inner_graph);
   attribute_sparse.Text(1, "sparse_value").Message(22, sparse).Message(23, sparse);
   ProtoWriter node;
-  node.Message(5, attribute_tensor).Message(5, attribute_list).Message(5, attribute_graph).Message(5, attribute_sparse).Message(5, graphs);
+  node.Message(5, attribute_tensor)
+      .Message(5, attribute_list)
+      .Message(5, attribute_graph)
+      .Message(5, attribute_sparse)
+      .Message(5, graphs);
   ProtoWriter function_node, function_attribute, function;
   function_attribute.Message(5, ExternalTensor("function"));
   function_node.Message(5, function_attribute);
@@ -58,8 +62,8 @@ TEST(OnnxCheckTest, FindsLocationsWhereverTensorsAre) {
   model.Number(1, 8).Message(7, graph).Message(20, training).Message(25, function);
   const auto locations = Locations(model.bytes());
   ASSERT_TRUE(locations.ok()) << locations.status().ToString();
-  EXPECT_EQ(*locations, (std::vector<std::string>{"attribute", "attributes", "function", "indices", "initializer", "inner",
-                                                  "training", "values"}));
+  EXPECT_EQ(*locations, (std::vector<std::string>{"attribute", "attributes", "function", "indices",
+                                                  "initializer", "inner", "training", "values"}));
 }
 
 TEST(OnnxCheckTest, TakesRealModelsWithoutExternalData) {
@@ -135,9 +139,10 @@ TEST_F(OnnxFileTest, ExternalDataInTheFolderIsFine) {
 TEST_F(OnnxFileTest, ExternalDataElsewhereIsRefused) {
   std::filesystem::create_symlink("../../secret", root_ / "model/1/link");
   std::filesystem::create_directory_symlink("../..", root_ / "model/1/up");
-  for (const std::string& location : {std::string("../../secret"), std::string("sub/../../../secret"), (root_ / "secret").string(),
-                                      std::string("link"), std::string("up/secret"), std::string("/etc/passwd"),
-                                      std::string(""), std::string("sub"), std::string("."), std::string("weights\0x", 9)}) {
+  for (const std::string& location :
+       {std::string("../../secret"), std::string("sub/../../../secret"), (root_ / "secret").string(),
+        std::string("link"), std::string("up/secret"), std::string("/etc/passwd"), std::string(""),
+        std::string("sub"), std::string("."), std::string("weights\0x", 9)}) {
     const base::Status status = Check(location);
     EXPECT_EQ(status.code(), base::StatusCode::kInvalidArgument) << location << ": " << status.ToString();
     EXPECT_NE(status.message().find("model.onnx"), std::string::npos) << status.ToString();

@@ -62,30 +62,34 @@ ConformanceModel RowModel(std::string label, int64_t max_batch_size, int64_t wid
   model.spec = Spec(max_batch_size, {{.name = "x", .type = DataType::kFp32, .dims = dims}},
                     {{.name = "y", .type = DataType::kFp32, .dims = dims}});
   model.make_inputs = [width](int64_t rows, base::Rng& rng) {
-    return std::vector<Tensor>{
-        testing::MakeTensor(DataType::kFp32, {rows, width}, RandomFloats(static_cast<size_t>(rows * width), rng))};
+    return std::vector<Tensor>{testing::MakeTensor(DataType::kFp32, {rows, width},
+                                                   RandomFloats(static_cast<size_t>(rows * width), rng))};
   };
   model.reference = [width, reference](const std::vector<Tensor>& inputs, int64_t rows) {
     const std::vector<float> x = testing::Floats(inputs[0]);
     std::vector<float> y(x.size());
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < width; ++i) y[static_cast<size_t>(row * width + i)] = reference(x.data() + row * width, i);
+      for (int64_t i = 0; i < width; ++i)
+        y[static_cast<size_t>(row * width + i)] = reference(x.data() + row * width, i);
     }
     return std::vector<Tensor>{testing::MakeTensor(DataType::kFp32, {rows, width}, y)};
   };
   model.tolerance = 1e-4;
+  model.reloads = 24;
   return model;
 }
 
-ConformanceModel MlpModel(std::string label, int64_t file_rows, int64_t max_batch_size, std::string batch_mode) {
+ConformanceModel MlpModel(std::string label, int64_t file_rows, int64_t max_batch_size,
+                          std::string batch_mode) {
   constexpr int64_t kWidth = 24;
   constexpr uint64_t kWeights = 11;
   ConformanceModel model = RowModel(std::move(label), max_batch_size, kWidth, nullptr);
   model.files = {{"model.onnx", testing::MlpOnnx(file_rows, kWidth, kWeights)}};
   model.spec.parameters["stoker.batch_mode"] = std::move(batch_mode);
   model.reference = [](const std::vector<Tensor>& inputs, int64_t rows) {
-    return std::vector<Tensor>{testing::MakeTensor(DataType::kFp32, {rows, kWidth},
-                                                   testing::MlpReference(kWidth, kWeights, testing::Floats(inputs[0])))};
+    return std::vector<Tensor>{
+        testing::MakeTensor(DataType::kFp32, {rows, kWidth},
+                            testing::MlpReference(kWidth, kWeights, testing::Floats(inputs[0])))};
   };
   return model;
 }
@@ -108,11 +112,16 @@ ConformanceModel FixedReshapeModel(std::string label, int64_t file_rows, int64_t
 // y = 2x - mean over the batch of x: the file's batch of 1 makes that x; in a larger batch rows mix.
 ConformanceModel MixingRowsModel() {
   OnnxWriter writer;
-  writer.Input("x", DataType::kFp32, {1, 4}).Output("y", DataType::kFp32, {1, 4}).FloatConstant("two", {1}, {2});
-  writer.Node("ReduceMean", {"x"}, {"mean"}, {{.name = "axes", .integers = {0}, .is_list = true}, {.name = "keepdims", .integers = {1}}})
+  writer.Input("x", DataType::kFp32, {1, 4})
+      .Output("y", DataType::kFp32, {1, 4})
+      .FloatConstant("two", {1}, {2});
+  writer
+      .Node("ReduceMean", {"x"}, {"mean"},
+            {{.name = "axes", .integers = {0}, .is_list = true}, {.name = "keepdims", .integers = {1}}})
       .Node("Mul", {"x", "two"}, {"doubled"})
       .Node("Sub", {"doubled", "mean"}, {"y"});
-  ConformanceModel model = RowModel("RowsThatWouldMix", 4, 4, [](const float* row, int64_t i) { return row[i]; });
+  ConformanceModel model =
+      RowModel("RowsThatWouldMix", 4, 4, [](const float* row, int64_t i) { return row[i]; });
   model.files = {{"model.onnx", writer.Serialize()}};
   return model;
 }
@@ -121,21 +130,28 @@ ConformanceModel MixingRowsModel() {
 ConformanceModel OpenLengthModel(std::string label, int64_t max_batch_size) {
   OnnxWriter writer;
   writer.Input("a", DataType::kFp32, {-1, -1}).Input("b", DataType::kFp32, {-1, -1});
-  writer.Output("sum", DataType::kFp32, {-1, 1}).Output("y", DataType::kFp32, {-1, -1}).IntConstant("axes", {1}, {1});
-  writer.Node("Add", {"a", "b"}, {"y"}).Node("ReduceSum", {"y", "axes"}, {"sum"}, {{.name = "keepdims", .integers = {1}}});
+  writer.Output("sum", DataType::kFp32, {-1, 1})
+      .Output("y", DataType::kFp32, {-1, -1})
+      .IntConstant("axes", {1}, {1});
+  writer.Node("Add", {"a", "b"}, {"y"})
+      .Node("ReduceSum", {"y", "axes"}, {"sum"}, {{.name = "keepdims", .integers = {1}}});
   ConformanceModel model;
   model.label = std::move(label);
   model.make_engine = MakeOpenvino;
   const bool batched = max_batch_size > 0;
   const Shape open = batched ? Shape{-1} : Shape{-1, -1};
   model.spec = Spec(max_batch_size,
-                    {{.name = "b", .type = DataType::kFp32, .dims = open}, {.name = "a", .type = DataType::kFp32, .dims = open}},
+                    {{.name = "b", .type = DataType::kFp32, .dims = open},
+                     {.name = "a", .type = DataType::kFp32, .dims = open}},
                     {{.name = "y", .type = DataType::kFp32, .dims = open},
                      {.name = "sum", .type = DataType::kFp32, .dims = batched ? Shape{1} : Shape{-1, 1}}});
   model.files = {{"model.onnx", writer.Serialize()}};
   model.make_inputs = [](int64_t rows, base::Rng& rng) {
     const auto length = static_cast<int64_t>(1 + rng.Below(40));
-    const auto draw = [&] { return testing::MakeTensor(DataType::kFp32, {rows, length}, RandomFloats(static_cast<size_t>(rows * length), rng)); };
+    const auto draw = [&] {
+      return testing::MakeTensor(DataType::kFp32, {rows, length},
+                                 RandomFloats(static_cast<size_t>(rows * length), rng));
+    };
     return std::vector<Tensor>{draw(), draw()};
   };
   model.reference = [](const std::vector<Tensor>& inputs, int64_t rows) {
@@ -150,6 +166,7 @@ ConformanceModel OpenLengthModel(std::string label, int64_t max_batch_size) {
                                testing::MakeTensor(DataType::kFp32, {rows, 1}, sums)};
   };
   model.tolerance = 1e-4;
+  model.reloads = 24;
   return model;
 }
 
@@ -158,7 +175,8 @@ ConformanceModel TypeModel(DataType type, const OnnxWriter& writer) {
   ConformanceModel model;
   model.label = std::string(ProtocolName(type));
   model.make_engine = MakeOpenvino;
-  model.spec = Spec(4, {{.name = "x", .type = type, .dims = {3}}}, {{.name = "y", .type = type, .dims = {3}}});
+  model.spec =
+      Spec(4, {{.name = "x", .type = type, .dims = {3}}}, {{.name = "y", .type = type, .dims = {3}}});
   model.spec.instance_count = 1;
   model.spec.parameters["stoker.batch_mode"] = "dynamic";
   model.files = {{"model.onnx", writer.Serialize()}};
@@ -201,7 +219,8 @@ ConformanceModel NegatingModel() {
   model.reference = [](const std::vector<Tensor>& inputs, int64_t) {
     std::string flipped(inputs[0].bytes.text());
     for (char& c : flipped) c = c == 0 ? 1 : 0;
-    return std::vector<Tensor>{{.type = DataType::kBool, .shape = inputs[0].shape, .bytes = base::Bytes::Own(flipped)}};
+    return std::vector<Tensor>{
+        {.type = DataType::kBool, .shape = inputs[0].shape, .bytes = base::Bytes::Own(flipped)}};
   };
   return model;
 }
@@ -215,7 +234,9 @@ ConformanceModel HalvesModel(DataType type) {
   const uint16_t exponent_step = type == DataType::kFp16 ? 1 << 10 : 1 << 7;
   model.make_inputs = [type](int64_t rows, base::Rng& rng) {
     std::vector<uint16_t> values(static_cast<size_t>(rows) * 3);
-    for (uint16_t& value : values) value = static_cast<uint16_t>((rng.Below(2) << 15) | (type == DataType::kFp16 ? 0x3c00 : 0x3f80) | rng.Below(128));
+    for (uint16_t& value : values)
+      value = static_cast<uint16_t>((rng.Below(2) << 15) | (type == DataType::kFp16 ? 0x3c00 : 0x3f80) |
+                                    rng.Below(128));
     return std::vector<Tensor>{testing::MakeTensor(type, {rows, 3}, values)};
   };
   model.reference = [type, exponent_step](const std::vector<Tensor>& inputs, int64_t rows) {
@@ -228,7 +249,8 @@ ConformanceModel HalvesModel(DataType type) {
 }
 
 ConformanceModel FormatModel(std::string label, testing::ModelFiles files, std::string backend) {
-  ConformanceModel model = RowModel(std::move(label), 5, 7, [](const float* row, int64_t i) { return 2 * row[i] + 0.25F; });
+  ConformanceModel model =
+      RowModel(std::move(label), 5, 7, [](const float* row, int64_t i) { return 2 * row[i] + 0.25F; });
   model.files = std::move(files);
   model.spec.instance_count = 1;
   model.spec.backend = std::move(backend);
@@ -236,31 +258,37 @@ ConformanceModel FormatModel(std::string label, testing::ModelFiles files, std::
   return model;
 }
 
-INSTANTIATE_TEST_SUITE_P(Batching, EngineConformanceTest,
-                         ::testing::Values(MlpModel("OpenBatch", -1, 8, "auto"), MlpModel("FixedOne", 1, 8, "dynamic"),
-                                           MlpModel("FixedFour", 4, 7, "auto"), MlpModel("StaticSizes", -1, 7, "static"),
-                                           MlpModel("NoBatching", 1, 0, "auto"), MlpModel("BatchOfOne", -1, 1, "auto"),
-                                           FixedReshapeModel("RowByRow", 1, 5), FixedReshapeModel("GroupsOfThree", 3, 8),
-                                           MixingRowsModel(), OpenLengthModel("OpenLength", 6),
-                                           OpenLengthModel("OpenEverything", 0)),
-                         testing::ConformanceName);
+INSTANTIATE_TEST_SUITE_P(
+    Batching, EngineConformanceTest,
+    ::testing::Values(MlpModel("OpenBatch", -1, 8, "auto"), MlpModel("FixedOne", 1, 8, "dynamic"),
+                      MlpModel("FixedFour", 4, 7, "auto"), MlpModel("StaticSizes", -1, 7, "static"),
+                      MlpModel("NoBatching", 1, 0, "auto"), MlpModel("BatchOfOne", -1, 1, "auto"),
+                      FixedReshapeModel("RowByRow", 1, 5), FixedReshapeModel("GroupsOfThree", 3, 8),
+                      MixingRowsModel(), OpenLengthModel("OpenLength", 6),
+                      OpenLengthModel("OpenEverything", 0)),
+    testing::ConformanceName);
 
 INSTANTIATE_TEST_SUITE_P(Types, EngineConformanceTest,
-                         ::testing::Values(DoublingModel<uint8_t>(DataType::kUint8, 100), DoublingModel<uint16_t>(DataType::kUint16, 30000),
-                                           DoublingModel<uint32_t>(DataType::kUint32, 1000000), DoublingModel<uint64_t>(DataType::kUint64, 1000000),
-                                           DoublingModel<int8_t>(DataType::kInt8, 60), DoublingModel<int16_t>(DataType::kInt16, -15000),
+                         ::testing::Values(DoublingModel<uint8_t>(DataType::kUint8, 100),
+                                           DoublingModel<uint16_t>(DataType::kUint16, 30000),
+                                           DoublingModel<uint32_t>(DataType::kUint32, 1000000),
+                                           DoublingModel<uint64_t>(DataType::kUint64, 1000000),
+                                           DoublingModel<int8_t>(DataType::kInt8, 60),
+                                           DoublingModel<int16_t>(DataType::kInt16, -15000),
                                            DoublingModel<int32_t>(DataType::kInt32, -1000000000),
-                                           DoublingModel<int64_t>(DataType::kInt64, -1000000000), DoublingModel<float>(DataType::kFp32, 1e30F),
+                                           DoublingModel<int64_t>(DataType::kInt64, -1000000000),
+                                           DoublingModel<float>(DataType::kFp32, 1e30F),
                                            DoublingModel<double>(DataType::kFp64, 1000), NegatingModel(),
                                            HalvesModel(DataType::kFp16), HalvesModel(DataType::kBf16)),
                          testing::ConformanceName);
 
-INSTANTIATE_TEST_SUITE_P(Formats, EngineConformanceTest,
-                         ::testing::Values(FormatModel("OpenvinoIr", testing::IrModel(7, 0.25F), "openvino"),
-                                           FormatModel("SavedModel", testing::SavedModel(7, 0.25F), "tensorflow"),
-                                           FormatModel("GraphDef", testing::GraphDefModel(7, 0.25F), "tensorflow"),
-                                           FormatModel("Tflite", testing::TfliteModel(7, 0.25F), "openvino")),
-                         testing::ConformanceName);
+INSTANTIATE_TEST_SUITE_P(
+    Formats, EngineConformanceTest,
+    ::testing::Values(FormatModel("OpenvinoIr", testing::IrModel(7, 0.25F), "openvino"),
+                      FormatModel("SavedModel", testing::SavedModel(7, 0.25F), "tensorflow"),
+                      FormatModel("GraphDef", testing::GraphDefModel(7, 0.25F), "tensorflow"),
+                      FormatModel("Tflite", testing::TfliteModel(7, 0.25F), "openvino")),
+    testing::ConformanceName);
 
 }  // namespace
 }  // namespace stoker::engines

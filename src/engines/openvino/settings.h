@@ -15,10 +15,10 @@ enum class Precision : uint8_t { kFp32, kBf16, kFp16 };
 struct OpenvinoSettings {
   BatchMode batch_mode = BatchMode::kAuto;
   Precision precision = Precision::kFp32;
-  int threads = 1;               // of all instances together
-  int streams = 0;               // instances that run at once
-  bool reshape_io = false;       // the configuration's dims may override fixed ones of the file
-  std::string hints;             // parameters that change nothing here, for the banner
+  int threads = 1;          // of all instances together
+  int streams = 0;          // instances that run at once
+  bool reshape_io = false;  // the configuration's dims may override fixed ones of the file
+  std::string hints;        // parameters that change nothing here, for the banner
 };
 
 /// Reads Triton's openvino, onnxruntime and tensorflow parameters and our own:

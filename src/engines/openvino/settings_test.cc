@@ -45,24 +45,26 @@ TEST(OpenvinoSettingsTest, OwnParameters) {
 }
 
 TEST(OpenvinoSettingsTest, HintsAreNamed) {
-  EXPECT_EQ(Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}, {"COMPILATION_NUM_THREADS", "2"}})->hints,
-            "ENABLE_BATCH_PADDING, COMPILATION_NUM_THREADS, HINT_BF16");
+  EXPECT_EQ(
+      Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}, {"COMPILATION_NUM_THREADS", "2"}})->hints,
+      "ENABLE_BATCH_PADDING, COMPILATION_NUM_THREADS, HINT_BF16");
 }
 
 TEST(OpenvinoSettingsTest, WhatCannotBeDoneIsRefusedByName) {
   for (const auto& [key, value] : std::map<std::string, std::string>{{"stoker.batch_mode", "sometimes"},
-                                                                      {"stoker.precision", "int1"},
-                                                                      {"PERFORMANCE_HINT", "FAST"},
-                                                                      {"NUM_STREAMS", "-1"},
-                                                                      {"INFERENCE_NUM_THREADS", "many"},
-                                                                      {"COMPILATION_NUM_THREADS", "-3"},
-                                                                      {"RESHAPE_IO_LAYERS", "perhaps"},
-                                                                      {"CPU_EXTENSION_PATH", "/x.so"},
-                                                                      {"TARGET_DEVICE", "GPU"}}) {
+                                                                     {"stoker.precision", "int1"},
+                                                                     {"PERFORMANCE_HINT", "FAST"},
+                                                                     {"NUM_STREAMS", "-1"},
+                                                                     {"INFERENCE_NUM_THREADS", "many"},
+                                                                     {"COMPILATION_NUM_THREADS", "-3"},
+                                                                     {"RESHAPE_IO_LAYERS", "perhaps"},
+                                                                     {"CPU_EXTENSION_PATH", "/x.so"},
+                                                                     {"TARGET_DEVICE", "GPU"}}) {
     const auto settings = Read({{key, value}});
     ASSERT_FALSE(settings.ok()) << key;
     EXPECT_NE(settings.status().message().find(key), std::string::npos) << settings.status().message();
-    EXPECT_NE(settings.status().message().find("model 'm'"), std::string::npos) << settings.status().message();
+    EXPECT_NE(settings.status().message().find("model 'm'"), std::string::npos)
+        << settings.status().message();
   }
 }
 

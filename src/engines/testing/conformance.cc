@@ -47,15 +47,24 @@ double ElementAt(const Tensor& tensor, size_t i) {
   float single = 0;
   double whole = 0;
   switch (tensor.type) {
-    case DataType::kFp16: std::memcpy(&half, data, 2); return _cvtsh_ss(half);
-    case DataType::kBf16: std::memcpy(&half, data, 2); return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-    case DataType::kFp32: std::memcpy(&single, data, 4); return single;
-    default: std::memcpy(&whole, data, 8); return whole;
+    case DataType::kFp16:
+      std::memcpy(&half, data, 2);
+      return _cvtsh_ss(half);
+    case DataType::kBf16:
+      std::memcpy(&half, data, 2);
+      return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+    case DataType::kFp32:
+      std::memcpy(&single, data, 4);
+      return single;
+    default:
+      std::memcpy(&whole, data, 8);
+      return whole;
   }
 }
 
 bool IsReal(DataType type) {
-  return type == DataType::kFp16 || type == DataType::kBf16 || type == DataType::kFp32 || type == DataType::kFp64;
+  return type == DataType::kFp16 || type == DataType::kBf16 || type == DataType::kFp32 ||
+         type == DataType::kFp64;
 }
 
 // One row of a tensor, with a batch dimension of 1.
@@ -79,7 +88,8 @@ Tensor RowOf(const Tensor& tensor, int64_t row) {
   return part;
 }
 
-base::Status RunBatch(EngineInstance* instance, const std::vector<Tensor>& inputs, int64_t rows, OutputSink* sink) {
+base::Status RunBatch(EngineInstance* instance, const std::vector<Tensor>& inputs, int64_t rows,
+                      OutputSink* sink) {
   return instance->Run({.rows = rows, .inputs = inputs, .request_rows = {&rows, 1}}, sink);
 }
 
@@ -87,7 +97,9 @@ base::Status RunBatch(EngineInstance* instance, const std::vector<Tensor>& input
 
 void PrintTo(const ConformanceModel& model, std::ostream* out) { *out << model.label; }
 
-std::string ConformanceName(const ::testing::TestParamInfo<ConformanceModel>& info) { return info.param.label; }
+std::string ConformanceName(const ::testing::TestParamInfo<ConformanceModel>& info) {
+  return info.param.label;
+}
 
 Tensor MakeTextTensor(tensor::Shape shape, const std::vector<std::string>& values) {
   std::string bytes;
@@ -103,9 +115,10 @@ std::vector<float> Floats(const Tensor& tensor) {
 
 ::testing::AssertionResult SameTensor(const Tensor& got, const Tensor& wanted, double tolerance) {
   if (got.type != wanted.type || !(got.shape == wanted.shape) || got.bytes.size() != wanted.bytes.size()) {
-    return ::testing::AssertionFailure() << "got " << ProtocolName(got.type) << " " << got.shape.ToString() << " of "
-                                         << got.bytes.size() << " bytes, wanted " << ProtocolName(wanted.type) << " "
-                                         << wanted.shape.ToString() << " of " << wanted.bytes.size();
+    return ::testing::AssertionFailure()
+           << "got " << ProtocolName(got.type) << " " << got.shape.ToString() << " of " << got.bytes.size()
+           << " bytes, wanted " << ProtocolName(wanted.type) << " " << wanted.shape.ToString() << " of "
+           << wanted.bytes.size();
   }
   if (!IsReal(got.type)) {
     if (got.bytes.text() == wanted.bytes.text()) return ::testing::AssertionSuccess();
@@ -114,7 +127,8 @@ std::vector<float> Floats(const Tensor& tensor) {
   for (size_t i = 0; i < got.bytes.size() / ElementSize(got.type); ++i) {
     const double a = ElementAt(got, i);
     const double b = ElementAt(wanted, i);
-    if (std::abs(a - b) <= tolerance * (1 + std::abs(b)) || (std::isnan(a) && std::isnan(b)) || a == b) continue;
+    if (std::abs(a - b) <= tolerance * (1 + std::abs(b)) || (std::isnan(a) && std::isnan(b)) || a == b)
+      continue;
     return ::testing::AssertionFailure() << "element " << i << " is " << a << ", wanted " << b;
   }
   return ::testing::AssertionSuccess();
@@ -165,9 +179,11 @@ void EngineConformanceTest::RunAndCompare(EngineInstance* instance, int64_t rows
     const auto got = sink.Take(i);
     ASSERT_TRUE(got.has_value()) << "output " << i << " was not given";
     EXPECT_EQ(sink.TimesGiven(i), 1);
-    EXPECT_TRUE(SameTensor(*got, wanted[i], model().tolerance)) << rows << " rows, output '" << spec_.outputs[i].name << "'";
+    EXPECT_TRUE(SameTensor(*got, wanted[i], model().tolerance))
+        << rows << " rows, output '" << spec_.outputs[i].name << "'";
   }
-  for (size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(inputs[i].bytes.text(), before[i]) << "input " << i << " was changed";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_EQ(inputs[i].bytes.text(), before[i]) << "input " << i << " was changed";
 }
 
 TEST_P(EngineConformanceTest, ServesItsBackend) {
@@ -180,10 +196,12 @@ TEST_P(EngineConformanceTest, DescribesTheModel) {
   const auto description = engine_->Describe(spec_);
   ASSERT_TRUE(description.ok()) << description.status().ToString();
   EXPECT_EQ(description->batchable, model().batchable);
-  for (const auto& [got, wanted] : {std::pair(description->inputs, spec_.inputs), std::pair(description->outputs, spec_.outputs)}) {
+  for (const auto& [got, wanted] :
+       {std::pair(description->inputs, spec_.inputs), std::pair(description->outputs, spec_.outputs)}) {
     ASSERT_EQ(got.size(), wanted.size());
     for (const TensorSpec& tensor : wanted) {
-      const auto found = std::find_if(got.begin(), got.end(), [&](const TensorSpec& t) { return t.name == tensor.name; });
+      const auto found =
+          std::find_if(got.begin(), got.end(), [&](const TensorSpec& t) { return t.name == tensor.name; });
       ASSERT_NE(found, got.end()) << tensor.name;
       EXPECT_EQ(found->type, tensor.type) << tensor.name;
       EXPECT_EQ(found->dims.rank(), tensor.dims.rank() + (spec_.max_batch_size > 0 ? 1 : 0)) << tensor.name;
@@ -221,7 +239,8 @@ TEST_P(EngineConformanceTest, RowsDoNotInfluenceEachOther) {
     RecordingSink alone(spec_.outputs);
     ASSERT_TRUE(RunBatch(instance->get(), one, 1, &alone).ok());
     for (size_t i = 0; i < spec_.outputs.size(); ++i) {
-      EXPECT_TRUE(SameTensor(*alone.Take(i), RowOf(*together.Take(i), row), model().tolerance)) << "row " << row;
+      EXPECT_TRUE(SameTensor(*alone.Take(i), RowOf(*together.Take(i), row), model().tolerance))
+          << "row " << row;
     }
   }
 }
@@ -342,7 +361,8 @@ TEST_P(EngineConformanceTest, DamagedFilesDoNoHarm) {
       if (rng.Below(2) == 0) {
         content->resize(rng.Below(content->size()));
       } else {
-        for (int k = 0; k < 3; ++k) (*content)[rng.Below(content->size())] ^= static_cast<char>(1 + rng.Below(255));
+        for (int k = 0; k < 3; ++k)
+          (*content)[rng.Below(content->size())] ^= static_cast<char>(1 + rng.Below(255));
       }
     });
     const auto loaded = engine_->Load(spec_);

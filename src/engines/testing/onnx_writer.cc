@@ -14,7 +14,8 @@ using tensor::Shape;
 
 // TensorProto.DataType.
 uint64_t OnnxType(DataType type) {
-  constexpr std::array<uint64_t, tensor::kDataTypeCount> kTypes = {0, 9, 2, 4, 12, 13, 3, 5, 6, 7, 10, 1, 11, 8, 16};
+  constexpr std::array<uint64_t, tensor::kDataTypeCount> kTypes = {0, 9, 2,  4, 12, 13, 3, 5,
+                                                                   6, 7, 10, 1, 11, 8,  16};
   return kTypes[static_cast<size_t>(type)];
 }
 
@@ -22,8 +23,10 @@ ProtoWriter ValueInfo(std::string_view name, DataType type, const Shape& dims) {
   ProtoWriter shape;
   for (size_t i = 0; i < dims.rank(); ++i) {
     ProtoWriter dim;
-    if (dims[i] < 0) dim.Text(2, std::string("d") + std::to_string(i));
-    else dim.Number(1, static_cast<uint64_t>(dims[i]));
+    if (dims[i] < 0)
+      dim.Text(2, std::string("d") + std::to_string(i));
+    else
+      dim.Number(1, static_cast<uint64_t>(dims[i]));
     shape.Message(1, dim);
   }
   ProtoWriter tensor_type;
@@ -53,7 +56,10 @@ MlpWeights MakeMlpWeights(int64_t width, uint64_t seed) {
   };
   const auto size = static_cast<size_t>(width);
   const double scale = 4.0 / static_cast<double>(width);
-  return {.w1 = draw(size * size, scale), .b1 = draw(size, 1), .w2 = draw(size * size, scale), .b2 = draw(size, 1)};
+  return {.w1 = draw(size * size, scale),
+          .b1 = draw(size, 1),
+          .w2 = draw(size * size, scale),
+          .b2 = draw(size, 1)};
 }
 
 }  // namespace
@@ -94,22 +100,26 @@ OnnxWriter& OnnxWriter::Output(std::string_view name, DataType type, const Shape
   return *this;
 }
 
-OnnxWriter& OnnxWriter::Constant(std::string_view name, DataType type, const Shape& dims, std::string_view raw) {
+OnnxWriter& OnnxWriter::Constant(std::string_view name, DataType type, const Shape& dims,
+                                 std::string_view raw) {
   graph_.Message(5, TensorHead(name, type, dims).Text(9, raw));
   return *this;
 }
 
-OnnxWriter& OnnxWriter::FloatConstant(std::string_view name, const Shape& dims, const std::vector<float>& values) {
+OnnxWriter& OnnxWriter::FloatConstant(std::string_view name, const Shape& dims,
+                                      const std::vector<float>& values) {
   return Constant(name, DataType::kFp32, dims,
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-OnnxWriter& OnnxWriter::IntConstant(std::string_view name, const Shape& dims, const std::vector<int64_t>& values) {
+OnnxWriter& OnnxWriter::IntConstant(std::string_view name, const Shape& dims,
+                                    const std::vector<int64_t>& values) {
   return Constant(name, DataType::kInt64, dims,
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
 }
 
-OnnxWriter& OnnxWriter::ExternalConstant(std::string_view name, const Shape& dims, std::string_view location) {
+OnnxWriter& OnnxWriter::ExternalConstant(std::string_view name, const Shape& dims,
+                                         std::string_view location) {
   ProtoWriter entry;
   entry.Text(1, "location").Text(2, location);
   graph_.Message(5, TensorHead(name, DataType::kFp32, dims).Message(13, entry).Number(14, 1));
@@ -117,7 +127,8 @@ OnnxWriter& OnnxWriter::ExternalConstant(std::string_view name, const Shape& dim
 }
 
 OnnxWriter& OnnxWriter::Node(std::string_view op, const std::vector<std::string>& inputs,
-                             const std::vector<std::string>& outputs, const std::vector<Attribute>& attributes) {
+                             const std::vector<std::string>& outputs,
+                             const std::vector<Attribute>& attributes) {
   ProtoWriter node;
   for (const std::string& name : inputs) node.Text(1, name);
   for (const std::string& name : outputs) node.Text(2, name);
@@ -125,7 +136,8 @@ OnnxWriter& OnnxWriter::Node(std::string_view op, const std::vector<std::string>
   for (const Attribute& attribute : attributes) {
     ProtoWriter field;
     field.Text(1, attribute.name);
-    for (const int64_t value : attribute.integers) field.Number(attribute.is_list ? 8 : 3, static_cast<uint64_t>(value));
+    for (const int64_t value : attribute.integers)
+      field.Number(attribute.is_list ? 8 : 3, static_cast<uint64_t>(value));
     node.Message(5, field.Number(20, attribute.is_list ? 7 : 2));
   }
   graph_.Message(1, node);
@@ -155,7 +167,8 @@ std::string MlpOnnx(int64_t rows, int64_t width, uint64_t seed) {
 std::vector<float> MlpReference(int64_t width, uint64_t seed, const std::vector<float>& x) {
   const MlpWeights weights = MakeMlpWeights(width, seed);
   const auto size = static_cast<size_t>(width);
-  const auto layer = [&](const std::vector<double>& in, const std::vector<float>& w, const std::vector<float>& b) {
+  const auto layer = [&](const std::vector<double>& in, const std::vector<float>& w,
+                         const std::vector<float>& b) {
     std::vector<double> out(in.size());
     for (size_t row = 0; row < in.size() / size; ++row) {
       for (size_t column = 0; column < size; ++column) {

@@ -28,14 +28,14 @@ struct TensorSpec {
 struct ModelSpec {
   std::string name;
   int64_t version = 1;
-  std::string version_path;        // folder of this version
-  std::string filename;            // inside it; empty: the engine's default names
-  std::string backend, platform;   // as configured, Triton's names
-  int64_t max_batch_size = 0;      // 0: no batch dimension
-  std::vector<TensorSpec> inputs, outputs;  // complete when given to Load
+  std::string version_path;                       // folder of this version
+  std::string filename;                           // inside it; empty: the engine's default names
+  std::string backend, platform;                  // as configured, Triton's names
+  int64_t max_batch_size = 0;                     // 0: no batch dimension
+  std::vector<TensorSpec> inputs, outputs;        // complete when given to Load
   std::map<std::string, std::string> parameters;  // config parameters, key → string_value
-  int instance_count = 0;          // as configured; 0: not configured, the engine measures and advises
-  int cores = 1;                   // that all instances of this model may use together
+  int instance_count = 0;  // as configured; 0: not configured, the engine measures and advises
+  int cores = 1;           // that all instances of this model may use together
   std::vector<int64_t> batch_sizes_wanted;  // preferred sizes, to tune or compile for; may be empty
 };
 
@@ -44,7 +44,7 @@ struct ModelDescription {
   std::vector<TensorSpec> inputs, outputs;
   /// The first dimension of every input and output is dynamic or can be made so: batching is possible.
   bool batchable = false;
-  int64_t batch_hint = 0;          // fixed first dimension common to all, 0 when dynamic
+  int64_t batch_hint = 0;  // fixed first dimension common to all, 0 when dynamic
 };
 
 /// Memory that an engine writes its outputs to. Implemented by the host; used during Run only, by
@@ -63,9 +63,9 @@ class OutputSink {
 
 /// A finished batch: one tensor an input, the rows of all requests one after another.
 struct Batch {
-  int64_t rows = 1;                               // batch dimension; 1 for models without one
-  std::span<const tensor::Tensor> inputs;         // in the order of ModelSpec::inputs; kInvalid type: absent
-  std::span<const int64_t> request_rows;          // rows of each request, in order; they sum up to `rows`
+  int64_t rows = 1;                        // batch dimension; 1 for models without one
+  std::span<const tensor::Tensor> inputs;  // in the order of ModelSpec::inputs; kInvalid type: absent
+  std::span<const int64_t> request_rows;   // rows of each request, in order; they sum up to `rows`
 };
 
 struct InstanceTraits {

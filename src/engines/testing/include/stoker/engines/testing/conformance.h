@@ -15,20 +15,21 @@ namespace stoker::engines::testing {
 
 /// A model and what is known about it, for the tests that every engine has to pass.
 struct ConformanceModel {
-  std::string label;                      // letters and digits only: part of the test's name
+  std::string label;  // letters and digits only: part of the test's name
   std::function<std::unique_ptr<Engine>()> make_engine;
-  ModelSpec spec;                         // complete; the version path is filled in from `files`
+  ModelSpec spec;  // complete; the version path is filled in from `files`
   /// Files of the version folder: name and content. A model without files skips the tests about them.
   std::vector<std::pair<std::string, std::string>> files;
   /// Inputs for that many rows.
   std::function<std::vector<tensor::Tensor>(int64_t rows, base::Rng& rng)> make_inputs;
   /// What the outputs should be, by slow and independent means.
-  std::function<std::vector<tensor::Tensor>(const std::vector<tensor::Tensor>& inputs, int64_t rows)> reference;
-  double tolerance = 0;                   // of floating-point outputs, relative to 1 + |value|
-  bool batchable = true;                  // what Describe must say
-  bool fails_on_cap = true;               // outputs take memory, so that a cap of 0 bytes fails a Run
-  int reloads = 60;                       // of the test that memory does not grow
-  int64_t growth_kb_max = 4096;           // between the second and the last third of them
+  std::function<std::vector<tensor::Tensor>(const std::vector<tensor::Tensor>& inputs, int64_t rows)>
+      reference;
+  double tolerance = 0;          // of floating-point outputs, relative to 1 + |value|
+  bool batchable = true;         // what Describe must say
+  bool fails_on_cap = true;      // outputs take memory, so that a cap of 0 bytes fails a Run
+  int reloads = 60;              // of the test that memory does not grow
+  int64_t growth_kb_max = 4096;  // between the second and the last third of them
 };
 
 void PrintTo(const ConformanceModel& model, std::ostream* out);
@@ -58,8 +59,10 @@ std::string ConformanceName(const ::testing::TestParamInfo<ConformanceModel>& in
 /// A tensor from values, and one of kBytes from texts.
 template <typename T>
 tensor::Tensor MakeTensor(tensor::DataType type, tensor::Shape shape, const std::vector<T>& values) {
-  return {.type = type, .shape = std::move(shape),
-          .bytes = base::Bytes::Own(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)))};
+  return {.type = type,
+          .shape = std::move(shape),
+          .bytes = base::Bytes::Own(
+              std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)))};
 }
 tensor::Tensor MakeTextTensor(tensor::Shape shape, const std::vector<std::string>& values);
 
@@ -67,6 +70,7 @@ tensor::Tensor MakeTextTensor(tensor::Shape shape, const std::vector<std::string
 std::vector<float> Floats(const tensor::Tensor& tensor);
 
 /// Whether two tensors have one type, shape and value; floating-point ones within `tolerance`.
-::testing::AssertionResult SameTensor(const tensor::Tensor& got, const tensor::Tensor& wanted, double tolerance);
+::testing::AssertionResult SameTensor(const tensor::Tensor& got, const tensor::Tensor& wanted,
+                                      double tolerance);
 
 }  // namespace stoker::engines::testing

@@ -30,9 +30,12 @@ class OnnxWriter {
   OnnxWriter& Input(std::string_view name, tensor::DataType type, const tensor::Shape& dims);
   OnnxWriter& Output(std::string_view name, tensor::DataType type, const tensor::Shape& dims);
   /// A constant with its elements as little-endian bytes.
-  OnnxWriter& Constant(std::string_view name, tensor::DataType type, const tensor::Shape& dims, std::string_view raw);
-  OnnxWriter& FloatConstant(std::string_view name, const tensor::Shape& dims, const std::vector<float>& values);
-  OnnxWriter& IntConstant(std::string_view name, const tensor::Shape& dims, const std::vector<int64_t>& values);
+  OnnxWriter& Constant(std::string_view name, tensor::DataType type, const tensor::Shape& dims,
+                       std::string_view raw);
+  OnnxWriter& FloatConstant(std::string_view name, const tensor::Shape& dims,
+                            const std::vector<float>& values);
+  OnnxWriter& IntConstant(std::string_view name, const tensor::Shape& dims,
+                          const std::vector<int64_t>& values);
   /// A constant whose elements lie in another file.
   OnnxWriter& ExternalConstant(std::string_view name, const tensor::Shape& dims, std::string_view location);
 
@@ -41,8 +44,8 @@ class OnnxWriter {
     std::vector<int64_t> integers;  // one: an integer, several: a list
     bool is_list = false;
   };
-  OnnxWriter& Node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                   const std::vector<Attribute>& attributes = {});
+  OnnxWriter& Node(std::string_view op, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs, const std::vector<Attribute>& attributes = {});
   std::string Serialize() const;
 
  private:

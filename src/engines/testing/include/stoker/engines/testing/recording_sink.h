@@ -13,7 +13,8 @@ namespace stoker::engines::testing {
 /// An OutputSink that keeps what an engine gives, for tests. Not thread-safe.
 class RecordingSink final : public OutputSink {
  public:
-  explicit RecordingSink(const std::vector<TensorSpec>& outputs) : outputs_(outputs), entries_(outputs.size()) {}
+  explicit RecordingSink(const std::vector<TensorSpec>& outputs)
+      : outputs_(outputs), entries_(outputs.size()) {}
 
   /// Outputs to ask for, by index; all unless called.
   void WantOnly(std::vector<size_t> wanted) { wanted_ = std::move(wanted); }
