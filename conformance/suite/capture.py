@@ -13,6 +13,7 @@ _DEMONSTRATION = ("param0", "param1", "param2", "param3")
 # Text longer than this is cut, tensor bytes longer than that are told by their digest.
 _LONG_TEXT = 65536
 _LONG_TENSOR = 2048
+_LONG_ERROR = 1000
 
 
 def _hex(data):
@@ -49,6 +50,8 @@ def _sorted_index(entries):
 def _infer_answer(value):
     if isinstance(value, list):
         return _sorted_index(value)
+    if isinstance(value, dict) and isinstance(value.get("error"), str):
+        return {**value, "error": value["error"][:_LONG_ERROR]}
     if isinstance(value, dict) and "outputs" in value and "model_name" in value:
         value = _without_demonstration(dict(value))
         if isinstance(value["outputs"], list):

@@ -12,6 +12,7 @@ import time
 
 from . import gauges
 from .cases import ROOT, profiles
+from .http_wire import Connection
 from .steps import Target
 
 _START_S = 120.0
@@ -100,6 +101,8 @@ class Server:
                 raise RuntimeError(f"the server ended with {self._process.returncode}:\n{self._tail()}")
             try:
                 if gauges.get(self.target.http, "/v2/health/live", 2).status == 200:
+                    gauges.get(self.target.metrics, "/metrics", 2)
+                    Connection(self.target.grpc, 2).close()
                     return
             except Exception:  # not up yet, whatever the way it shows
                 pass
