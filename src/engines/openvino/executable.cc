@@ -15,7 +15,7 @@
 namespace stoker::engines::internal {
 namespace {
 
-constexpr int64_t kBudgetNs = 2000 * base::kNsPerMs;  // of one model's compilations and measurements
+constexpr int64_t kBudgetNs = 3000 * base::kNsPerMs;  // of one model's compilations and measurements
 constexpr int64_t kMeasureNs = 80 * base::kNsPerMs;   // of one comparison
 constexpr int kRoundsMin = 7;
 constexpr int kRoundsMax = 200;
@@ -116,12 +116,14 @@ class Tuner {
 
   ov::CompiledModel Compile(const std::shared_ptr<ov::Model>& model, int streams) {
     const int64_t start_ns = base::Clock::Real().NowNs();
-    const ov::AnyMap properties = {
+    ov::AnyMap properties = {
         ov::num_streams(ov::streams::Num(streams)),
         ov::inference_num_threads(std::max(settings_.threads, streams)),
-        ov::hint::inference_precision(ElementOf(settings_.precision)),
         ov::hint::enable_cpu_pinning(false),
     };
+    if (settings_.precision != Precision::kNative) {
+      properties.insert(ov::hint::inference_precision(ElementOf(settings_.precision)));
+    }
     ov::CompiledModel compiled = core_.compile_model(model, "CPU", properties);
     compile_ns_ = base::Clock::Real().NowNs() - start_ns;
     return compiled;
@@ -297,6 +299,30 @@ void ChooseStreams(Tuner& tuner, int64_t rows, ov::CompiledModel* compiled, Tuni
   *compiled = narrow;
 }
 
+// The number of rows from which larger batches gain nothing: networks bound by arithmetic, not by memory, do
+// no better, and sometimes worse, with many rows.
+void ChooseRows(Tuner& tuner, const ov::CompiledModel& compiled, TuningChoice* choice) {
+  constexpr double kRowsGain = 1.04;
+  constexpr double kRowsLoss = 0.9;
+  const int64_t rows_max = tuner.network().rows_max;
+  int64_t best = 1;
+  bool complete = true;
+  for (int64_t rows = 2; rows <= std::min(rows_max, kProbeRowsMax); rows *= 2) {
+    if (!tuner.HasTime(0)) {
+      complete = false;
+      break;
+    }
+    const Tuner::Comparison times =
+        tuner.Compare({.compiled = compiled, .rows = best}, {.compiled = compiled, .rows = rows});
+    const double gain = times.gain * static_cast<double>(rows) / static_cast<double>(best);
+    if (gain > kRowsGain) best = rows;
+    if (gain < kRowsLoss) break;
+  }
+  if (!complete || best * 2 > std::min(rows_max, kProbeRowsMax)) return;  // as many as there are
+  choice->rows_best = best;
+  base::StrAppend(&choice->why, "; more than ", best, best == 1 ? " row" : " rows", " at once gain nothing");
+}
+
 // Compiles what `choice` says, reusing `dynamic` when that is it.
 base::Status CompileVariants(Tuner& tuner, const std::vector<int64_t>& sizes_wanted,
                              ov::CompiledModel dynamic, Executable* executable) {
@@ -344,7 +370,10 @@ base::Status Tune(Tuner& tuner, const std::vector<int64_t>& sizes_wanted, Execut
   try {
     const int64_t rows = ProbeRows(network, tuner.Glance(compiled));
     ChooseStreams(tuner, rows, &compiled, &choice);
-    if (network.batched) ChooseBatchMode(tuner, compiled, rows, &choice);
+    if (network.batched) {
+      ChooseBatchMode(tuner, compiled, rows, &choice);
+      ChooseRows(tuner, compiled, &choice);
+    }
   } catch (const std::exception& exception) {
     // Made-up inputs may not suit a network; what was chosen so far stands.
     base::StrAppend(&choice.why, "; not measured: ", Reason(exception));

@@ -23,6 +23,7 @@ struct TuningChoice {
   bool static_single = false;  // one more compilation for single rows beside the one for all
   bool row_by_row = false;     // the file's batch cannot be changed: rows are run in groups of that size
   int streams = 1;             // instances that run at once
+  int64_t rows_best = 0;       // rows beyond which a batch gains nothing; 0: none found
   std::string why;
 };
 
@@ -40,7 +41,7 @@ struct Executable {
   int threads = 1;
 };
 
-/// Compiles a network, measuring for two seconds at most what suits it best unless `remembered`
+/// Compiles a network, measuring for three seconds at most what suits it best unless `remembered`
 /// tells. Uses all of the model's cores meanwhile.
 base::Result<Executable> BuildExecutable(ov::Core& core, Network network, const OpenvinoSettings& settings,
                                          const std::vector<int64_t>& sizes_wanted,

@@ -50,6 +50,7 @@ class OpenvinoModel final : public EngineModel {
     return alignment;
   }
   int instances_advised() const override { return executable_.choice.streams; }
+  int64_t rows_advised() const override { return executable_.choice.rows_best; }
   size_t memory_bytes() const override {
     return executable_.network.weight_bytes * executable_.variants.size();
   }

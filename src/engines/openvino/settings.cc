@@ -1,5 +1,7 @@
 #include "openvino/settings.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <array>
 
@@ -22,7 +24,16 @@ base::Status Unknown(const ModelSpec& spec, std::string_view key, std::string_vi
                                             base::Quoted(*FindParameter(spec, key)), "; expected ", wanted));
 }
 
+// Processors that report AMX may fault when it is used, which would end the process; OpenVINO uses it for
+// bf16.
+bool ReportsAmx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kAmxTile = 1U << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxTile) != 0;
+}
+
 base::Status ReadOwnParameters(const ModelSpec& spec, OpenvinoSettings* settings) {
+  if (spec.backend == "openvino" && !ReportsAmx()) settings->precision = Precision::kNative;
   if (const std::string* mode = FindParameter(spec, "stoker.batch_mode")) {
     if (*mode == "auto")
       settings->batch_mode = BatchMode::kAuto;
@@ -34,14 +45,16 @@ base::Status ReadOwnParameters(const ModelSpec& spec, OpenvinoSettings* settings
       return Unknown(spec, "stoker.batch_mode", "auto, dynamic or static");
   }
   if (const std::string* precision = FindParameter(spec, "stoker.precision")) {
-    if (*precision == "fp32")
+    if (*precision == "native")
+      settings->precision = Precision::kNative;
+    else if (*precision == "fp32")
       settings->precision = Precision::kFp32;
     else if (*precision == "bf16")
       settings->precision = Precision::kBf16;
     else if (*precision == "fp16")
       settings->precision = Precision::kFp16;
     else
-      return Unknown(spec, "stoker.precision", "fp32, bf16 or fp16");
+      return Unknown(spec, "stoker.precision", "native, fp32, bf16 or fp16");
   }
   return base::OkStatus();
 }

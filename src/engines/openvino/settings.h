@@ -9,7 +9,8 @@
 namespace stoker::engines::internal {
 
 enum class BatchMode : uint8_t { kAuto, kDynamic, kStatic };
-enum class Precision : uint8_t { kFp32, kBf16, kFp16 };
+/// kNative: what OpenVINO chooses for the processor (bf16 where it computes with it, fp32 elsewhere).
+enum class Precision : uint8_t { kFp32, kBf16, kFp16, kNative };
 
 /// How a model is to be run, read out of its configuration. Plain values; 0 and kAuto: measure.
 struct OpenvinoSettings {
@@ -23,7 +24,8 @@ struct OpenvinoSettings {
 
 /// Reads Triton's openvino, onnxruntime and tensorflow parameters and our own:
 ///   stoker.batch_mode  auto | dynamic | static
-///   stoker.precision   fp32 | bf16 | fp16
+///   stoker.precision   native | fp32 | bf16 | fp16; by default native for models configured for the
+///                      openvino backend, which computes so in Triton too, and fp32 for all others
 /// kInvalidArgument names the parameter; kUnimplemented one that would change answers.
 base::Result<OpenvinoSettings> ReadSettings(const ModelSpec& spec);
 

@@ -103,6 +103,9 @@ class EngineModel {
   /// How many instances run best at once, by the engine's own measurement at load; the host makes
   /// that many unless the configuration sets a count.
   virtual int instances_advised() const { return 1; }
+  /// Rows beyond which a batch gains nothing, by the engine's own measurement at load; 0: more is better as
+  /// far as measured. The host stops there unless the configuration names preferred sizes.
+  virtual int64_t rows_advised() const { return 0; }
   /// What the engine chose and why, for the banner and the log: "4 threads, batch compiled for 1,2,4,8".
   virtual std::string choices() const { return ""; }
   /// Resident bytes of the weights as far as known; 0 when not.
