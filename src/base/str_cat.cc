@@ -19,10 +19,14 @@ std::string Concatenate(const std::string_view* pieces, size_t count) {
 }  // namespace internal
 
 std::string Quoted(std::string_view text) {
-  static constexpr size_t kLimit = 200;
+  constexpr size_t kBytesMax = 200;
+  return Quoted(text, kBytesMax);
+}
+
+std::string Quoted(std::string_view text, size_t bytes_max) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
-  for (const char c : text.substr(0, kLimit)) {
+  for (const char c : text.substr(0, bytes_max)) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += '\\';
@@ -35,7 +39,7 @@ std::string Quoted(std::string_view text) {
       out += c;
     }
   }
-  out += text.size() > kLimit ? "…\"" : "\"";
+  out += text.size() > bytes_max ? "…\"" : "\"";
   return out;
 }
 

@@ -31,6 +31,8 @@ TEST(StrCatTest, QuotedEscapesAndCuts) {
   EXPECT_EQ(Quoted(std::string_view("\0", 1)), R"("\x00")");
   EXPECT_EQ(Quoted(std::string(200, 'x')), "\"" + std::string(200, 'x') + "\"");
   EXPECT_EQ(Quoted(std::string(201, 'x')), "\"" + std::string(200, 'x') + "…\"");
+  EXPECT_EQ(Quoted("abc", 2), "\"ab…\"");
+  EXPECT_EQ(Quoted("ab", 2), "\"ab\"");
 }
 
 }  // namespace

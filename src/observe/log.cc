@@ -89,6 +89,9 @@ std::string RenderJson(LogLevel level, int64_t wall_ns, std::string_view message
   return out + "\n";
 }
 
+// Room for the reason why a model does not load, with its paths.
+constexpr size_t kValueBytesMax = 4096;
+
 std::string RenderText(std::string prefix, std::string_view message, std::initializer_list<LogField> fields) {
   AppendOneLine(&prefix, message);
   for (const auto& field : fields) {
@@ -96,7 +99,7 @@ std::string RenderText(std::string prefix, std::string_view message, std::initia
     std::visit(
         [&prefix](const auto& value) {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string_view>) {
-            prefix += base::Quoted(value);
+            prefix += base::Quoted(value, kValueBytesMax);
           } else {
             base::StrAppend(&prefix, value);
           }

@@ -33,6 +33,17 @@ TEST(LogTest, CannotBeForgedByContent) {
   EXPECT_EQ(lines[0].find('\r'), std::string::npos);
 }
 
+TEST(LogTest, CutsOnlyHugeValues) {
+  const std::string reason(4096, 'r');
+  const auto lines = Lines({}, [&](Log& log) {
+    log.Error("whole", {{"reason", reason}});
+    log.Error("cut", {{"reason", reason + "x"}});
+  });
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].ends_with("reason=\"" + reason + "\"\n"));
+  EXPECT_TRUE(lines[1].ends_with("reason=\"" + reason + "…\"\n"));
+}
+
 TEST(LogTest, WritesJson) {
   LogSettings settings;
   settings.format = LogFormat::kJson;

@@ -56,5 +56,7 @@ void StrAppend(std::string* out, const Args&... args) {
 
 /// A double-quoted, escaped and length-limited (200 bytes) rendering of outside text for messages.
 std::string Quoted(std::string_view text);
+/// The same, cut after that many bytes of the text.
+std::string Quoted(std::string_view text, size_t bytes_max);
 
 }  // namespace stoker::base
