@@ -80,8 +80,8 @@ void ReadOld(const std::string& root, std::string_view controllers, const std::s
     if (name == "cpu") {
       for (const char* folder : {"/cpu", "/cpu,cpuacct", "/cpuacct,cpu"}) {
         EachLevel(root + folder, path, [limits](const std::string& group) {
-          TakeQuota(Number(ReadText(group + "/cpu.cfs_quota_us"), 0), Number(ReadText(group + "/cpu.cfs_period_us"), 0),
-                    limits);
+          TakeQuota(Number(ReadText(group + "/cpu.cfs_quota_us"), 0),
+                    Number(ReadText(group + "/cpu.cfs_period_us"), 0), limits);
         });
       }
     } else if (name == "memory") {
@@ -142,7 +142,8 @@ std::string Field(const std::string& path, std::string_view name) {
 CpuGrant GrantedCpu(const CpuSources& sources) {
   const Limits limits = ReadLimits(sources);
   const int affinity = std::max(sources.affinity_cores > 0 ? sources.affinity_cores : AffinityCores(), 1);
-  const uint64_t total = static_cast<uint64_t>(Number(Field(sources.proc + "/meminfo", "MemTotal"), 0).value_or(0)) * 1024;
+  const uint64_t total =
+      static_cast<uint64_t>(Number(Field(sources.proc + "/meminfo", "MemTotal"), 0).value_or(0)) * 1024;
   CpuGrant grant;
   grant.cores = affinity;
   if (limits.cores < affinity) {
@@ -161,10 +162,16 @@ std::string CpuName(const CpuSources& sources) { return Field(sources.proc + "/c
 
 std::string CpuLevel() {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
-  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
-  if (__builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
-  return "x86-64";
+  const bool v2 =
+      __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
+  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  if (v4) return "x86-64-v4";
+  if (v3) return "x86-64-v3";
+  return v2 ? "x86-64-v2" : "x86-64";
 }
 
 }  // namespace stoker::device

@@ -18,7 +18,9 @@ bool HasNode(const std::string& dev) {
   for (std::filesystem::directory_iterator it(dev, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name == "dxg") return true;
-    if (name.size() > 6 && name.starts_with("nvidia") && std::isdigit(static_cast<unsigned char>(name[6])) != 0) return true;
+    if (name.size() > 6 && name.starts_with("nvidia") &&
+        std::isdigit(static_cast<unsigned char>(name[6])) != 0)
+      return true;
   }
   return false;
 }
@@ -53,7 +55,8 @@ std::string SeenGpu(const GpuSources& sources) {
   for (size_t i = 0; i < names.size();) {
     size_t same = i;
     while (same < names.size() && names[same] == names[i]) ++same;
-    base::StrAppend(&out, out.empty() ? "" : ", ", same - i > 1 ? base::StrCat(same - i, " × ") : "", names[i]);
+    base::StrAppend(&out, out.empty() ? "" : ", ", same - i > 1 ? base::StrCat(same - i, " × ") : "",
+                    names[i]);
     i = same;
   }
   return out;

@@ -20,8 +20,8 @@ bool Aligned(const std::byte* memory, size_t alignment) {
 const Tensor& InputOf(const BatchItem& item, size_t index) { return item.request->inputs[index].tensor; }
 
 base::Status OutOfMemory(const IoPlan& plan, std::string_view name, size_t bytes) {
-  return base::ResourceExhausted(base::StrCat("model '", plan.model, "': no memory for ", bytes, " bytes of input '", name,
-                                              "' of a batch"));
+  return base::ResourceExhausted(base::StrCat("model '", plan.model, "': no memory for ", bytes,
+                                              " bytes of input '", name, "' of a batch"));
 }
 
 int64_t Elements(const Tensor& tensor) {
@@ -38,7 +38,8 @@ Shape EngineShape(const IoPlan& plan, const InputPlan& input, const Shape& shape
   return out;
 }
 
-base::Status Concatenate(const IoPlan& plan, std::span<BatchItem> items, size_t index, BufferPool* pool, Tensor* out) {
+base::Status Concatenate(const IoPlan& plan, std::span<BatchItem> items, size_t index, BufferPool* pool,
+                         Tensor* out) {
   size_t bytes = 0;
   for (const BatchItem& item : items) bytes += InputOf(item, index).bytes.size();
   std::shared_ptr<std::byte> memory = pool->Allocate(bytes);
@@ -54,7 +55,8 @@ base::Status Concatenate(const IoPlan& plan, std::span<BatchItem> items, size_t 
   return base::OkStatus();
 }
 
-base::Status GatherInput(const IoPlan& plan, std::span<BatchItem> items, size_t index, const GatherTarget& target) {
+base::Status GatherInput(const IoPlan& plan, std::span<BatchItem> items, size_t index,
+                         const GatherTarget& target) {
   const InputPlan& input = plan.inputs[index];
   Tensor& first = items[0].request->inputs[index].tensor;
   Tensor* out = target.out;
@@ -86,7 +88,8 @@ base::Status GatherInput(const IoPlan& plan, std::span<BatchItem> items, size_t 
 }
 
 // The numbers of a batch input: one a request, an item's dimension, or a sum.
-std::vector<int64_t> BatchInputValues(const IoPlan& plan, const BatchInputPlan& extra, std::span<BatchItem> items) {
+std::vector<int64_t> BatchInputValues(const IoPlan& plan, const BatchInputPlan& extra,
+                                      std::span<BatchItem> items) {
   using Kind = BatchInputConfig::Kind;
   std::vector<int64_t> values;
   int64_t sum = 0;
@@ -109,7 +112,8 @@ std::vector<int64_t> BatchInputValues(const IoPlan& plan, const BatchInputPlan& 
       case Kind::kItemShape:
       case Kind::kItemShapeFlatten:
         for (int64_t row = 0; row < item.checked->rows; ++row) {
-          for (size_t d = plan.max_batch_size > 0 ? 1 : 0; d < source.shape.rank(); ++d) values.push_back(source.shape[d]);
+          for (size_t d = plan.max_batch_size > 0 ? 1 : 0; d < source.shape.rank(); ++d)
+            values.push_back(source.shape[d]);
         }
         break;
     }

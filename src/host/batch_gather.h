@@ -24,8 +24,8 @@ struct BatchItem {
 
 struct GatherOptions {
   BufferPool* pool = nullptr;
-  size_t alignment = 1;   // of input bytes
-  bool consume = false;   // the inputs may be moved out of a request that runs alone
+  size_t alignment = 1;  // of input bytes
+  bool consume = false;  // the inputs may be moved out of a request that runs alone
 };
 
 /// Where one gathered tensor goes.
@@ -33,7 +33,7 @@ struct GatherTarget {
   BufferPool* pool = nullptr;
   size_t alignment = 1;
   bool consume = false;
-  int64_t rows = 0;       // of the whole batch
+  int64_t rows = 0;  // of the whole batch
   tensor::Tensor* out = nullptr;
 };
 

@@ -17,14 +17,16 @@ int64_t RowsOf(std::span<BatchItem> items) {
 
 // Content of one request may be the cause; lack of memory or time would only get worse.
 bool MayBeOneRequestsFault(const base::Status& status) {
-  return status.code() != base::StatusCode::kResourceExhausted && status.code() != base::StatusCode::kUnavailable &&
-         status.code() != base::StatusCode::kCancelled;
+  return status.code() != base::StatusCode::kResourceExhausted &&
+         status.code() != base::StatusCode::kUnavailable && status.code() != base::StatusCode::kCancelled;
 }
 
 }  // namespace
 
 BatchRunner::BatchRunner(std::unique_ptr<engines::EngineInstance> instance, const RunnerOptions& options)
-    : instance_(std::move(instance)), options_(options), collector_(options.plan, options.pool, options.output_bytes_max) {}
+    : instance_(std::move(instance)),
+      options_(options),
+      collector_(options.plan, options.pool, options.output_bytes_max) {}
 
 std::span<const Execution> BatchRunner::Run(std::span<BatchItem> items, int64_t now_ns) {
   now_ns_ = now_ns;
@@ -65,7 +67,8 @@ base::Status BatchRunner::RunTogether(std::span<BatchItem> items, Execution* exe
   const int64_t start = now_ns_;
   const bool consume = items.size() == 1 && !plan.any_ragged;
   const base::Status gathered = GatherInputs(
-      plan, items, {.pool = options_.pool, .alignment = options_.input_alignment, .consume = consume}, &inputs_);
+      plan, items, {.pool = options_.pool, .alignment = options_.input_alignment, .consume = consume},
+      &inputs_);
   const int64_t ready = now_ns_ = options_.clock->NowNs();
   execution->input_ns = ready - start;
   if (!gathered.ok()) return gathered;
@@ -88,9 +91,11 @@ base::Status BatchRunner::RunEngine(std::span<BatchItem> items, int64_t rows) {
   }
   collector_.Begin(wanted);
   const device::LeaseGrant grant = options_.lease->Acquire();
-  base::Status status = instance_->Run({.rows = rows, .inputs = inputs_, .request_rows = request_rows_}, &collector_);
+  base::Status status =
+      instance_->Run({.rows = rows, .inputs = inputs_, .request_rows = request_rows_}, &collector_);
   if (!status.ok() && collector_.over_limit()) {
-    return base::ResourceExhausted(base::StrCat("model '", options_.plan->model, "': the outputs of one run would pass ",
+    return base::ResourceExhausted(base::StrCat("model '", options_.plan->model,
+                                                "': the outputs of one run would pass ",
                                                 collector_.bytes_max(), " bytes: ", status.message()));
   }
   return status;

@@ -49,15 +49,19 @@ class BatchRunnerTest : public ::testing::Test {
     ASSERT_TRUE(model.ok()) << model.status().ToString();
     model_ = std::move(*model);
     runner_ = std::make_unique<BatchRunner>(std::move(*model_->NewInstance(0)),
-                                            RunnerOptions{.plan = plan_.get(), .pool = &pool_, .clock = &base::Clock::Real(),
-                                                          .lease = lease_.get(), .traits = model_->traits(),
+                                            RunnerOptions{.plan = plan_.get(),
+                                                          .pool = &pool_,
+                                                          .clock = &base::Clock::Real(),
+                                                          .lease = lease_.get(),
+                                                          .traits = model_->traits(),
                                                           .input_alignment = model_->input_alignment(),
                                                           .output_bytes_max = output_bytes_max});
   }
 
   void Add(Shape shape, std::string bytes, DataType type = DataType::kFp32) {
     InferRequest& request = requests_.emplace_back();
-    request.inputs.push_back({plan_->inputs[0].name, {type, std::move(shape), base::Bytes::Own(std::move(bytes))}});
+    request.inputs.push_back(
+        {plan_->inputs[0].name, {type, std::move(shape), base::Bytes::Own(std::move(bytes))}});
   }
 
   std::span<const Execution> Run() {

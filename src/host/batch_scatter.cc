@@ -56,8 +56,8 @@ int PassedThrough(const Scatter& scatter, const Tensor& tensor) {
   if (!scatter.plan.any_ragged) return -1;
   for (size_t i = 0; i < scatter.plan.inputs.size(); ++i) {
     const Tensor& input = scatter.inputs[i];
-    if (scatter.plan.inputs[i].ragged && input.type == tensor.type && input.bytes.data() == tensor.bytes.data() &&
-        input.bytes.size() == tensor.bytes.size()) {
+    if (scatter.plan.inputs[i].ragged && input.type == tensor.type &&
+        input.bytes.data() == tensor.bytes.data() && input.bytes.size() == tensor.bytes.size()) {
       return static_cast<int>(i);
     }
   }
@@ -67,7 +67,8 @@ int PassedThrough(const Scatter& scatter, const Tensor& tensor) {
 // Cuts `bytes` after the next `elements` elements; false when there are not that many.
 class Cutter {
  public:
-  explicit Cutter(const Tensor& tensor) : tensor_(tensor), size_(tensor::ElementSize(tensor.type)), reader_(tensor.bytes.span()) {}
+  explicit Cutter(const Tensor& tensor)
+      : tensor_(tensor), size_(tensor::ElementSize(tensor.type)), reader_(tensor.bytes.span()) {}
 
   bool Next(int64_t elements, base::Bytes* out) {
     const size_t start = offset_;
@@ -94,9 +95,9 @@ class Cutter {
 };
 
 base::Status WrongOutput(const Scatter& scatter, const Tensor& tensor, std::string_view why) {
-  return base::Internal(StrCat("output '", scatter.output.name, "' of model '", scatter.plan.model, "' has shape ",
-                               tensor.shape.ToString(), " and ", tensor.bytes.size(), " bytes of ",
-                               tensor::ProtocolName(tensor.type), ": ", why));
+  return base::Internal(StrCat("output '", scatter.output.name, "' of model '", scatter.plan.model,
+                               "' has shape ", tensor.shape.ToString(), " and ", tensor.bytes.size(),
+                               " bytes of ", tensor::ProtocolName(tensor.type), ": ", why));
 }
 
 // Each answer takes the shape of that request's input, one after another.
@@ -110,7 +111,8 @@ void ScatterByInput(const Scatter& scatter, const Tensor& tensor, size_t input) 
     if (!elements.ok() || !cutter.Next(*elements, &bytes)) {
       return FailAll(scatter, WrongOutput(scatter, tensor, "too short for the inputs that it follows"));
     }
-    if (item.checked->wanted.Has(scatter.index)) Give(scatter, &item, {tensor.type, source.shape, std::move(bytes)});
+    if (item.checked->wanted.Has(scatter.index))
+      Give(scatter, &item, {tensor.type, source.shape, std::move(bytes)});
   }
 }
 
@@ -125,7 +127,8 @@ void ScatterByRows(const Scatter& scatter, const Tensor& tensor, int64_t rows) {
       return FailAll(scatter, WrongOutput(scatter, tensor, "fewer bytes than its shape asks for"));
     }
     if (item.checked->wanted.Has(scatter.index)) {
-      Give(scatter, &item, {tensor.type, ClientShape(scatter, tensor.shape, item.checked->rows), std::move(bytes)});
+      Give(scatter, &item,
+           {tensor.type, ClientShape(scatter, tensor.shape, item.checked->rows), std::move(bytes)});
     }
   }
 }
@@ -143,14 +146,17 @@ void ScatterOne(const Scatter& scatter, Tensor* tensor) {
                                                   scatter.output.name, "', which the request asks for")));
   }
   if (tensor->type != scatter.output.type) {
-    return FailAll(scatter, WrongOutput(scatter, *tensor, StrCat("the configuration says ",
-                                                                 tensor::ProtocolName(scatter.output.type))));
+    return FailAll(scatter,
+                   WrongOutput(scatter, *tensor,
+                               StrCat("the configuration says ", tensor::ProtocolName(scatter.output.type))));
   }
-  const int source = scatter.output.scatter_input >= 0 ? scatter.output.scatter_input : PassedThrough(scatter, *tensor);
+  const int source =
+      scatter.output.scatter_input >= 0 ? scatter.output.scatter_input : PassedThrough(scatter, *tensor);
   if (source >= 0) return ScatterByInput(scatter, *tensor, static_cast<size_t>(source));
   if (IsBatched(scatter) && (tensor->shape.rank() == 0 || tensor->shape[0] != rows)) {
-    return FailAll(scatter, WrongOutput(scatter, *tensor, StrCat("its first dimension must be the batch of ", rows,
-                                                                 " rows; is max_batch_size right for this model?")));
+    return FailAll(scatter, WrongOutput(scatter, *tensor,
+                                        StrCat("its first dimension must be the batch of ", rows,
+                                               " rows; is max_batch_size right for this model?")));
   }
   if (const base::Status status = tensor::CheckBytes(scatter.output.name, *tensor); !status.ok()) {
     return FailAll(scatter, WrongOutput(scatter, *tensor, status.message()));

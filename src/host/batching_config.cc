@@ -23,14 +23,17 @@ batching::QueuePolicy Policy(const QueuePolicyConfig& config) {
           .max_queue_size = config.max_queue_size};
 }
 
-base::Status Wrong(const ModelConfig& config, const std::string& key, std::string_view value, std::string_view wanted) {
-  return base::InvalidArgument(base::StrCat("model '", config.name, "': parameter '", key, "' is '", value, "', wanted ", wanted));
+base::Status Wrong(const ModelConfig& config, const std::string& key, std::string_view value,
+                   std::string_view wanted) {
+  return base::InvalidArgument(
+      base::StrCat("model '", config.name, "': parameter '", key, "' is '", value, "', wanted ", wanted));
 }
 
 base::Status ReadBool(const ModelConfig& config, const std::string& key, bool* out) {
   const auto found = config.parameters.find(key);
   if (found == config.parameters.end()) return base::OkStatus();
-  if (found->second != "true" && found->second != "false") return Wrong(config, key, found->second, "true or false");
+  if (found->second != "true" && found->second != "false")
+    return Wrong(config, key, found->second, "true or false");
   *out = found->second == "true";
   return base::OkStatus();
 }

@@ -80,17 +80,20 @@ TEST_F(ControlTest, WhatCannotLoadSaysWhyAndLeavesTheOldOne) {
   StartHost();
   base::Status status = Load("nobody");
   EXPECT_EQ(status.code(), base::StatusCode::kInternal);
-  EXPECT_NE(status.message().find("failed to load 'nobody', failed to poll from model repository"), std::string::npos);
+  EXPECT_NE(status.message().find("failed to load 'nobody', failed to poll from model repository"),
+            std::string::npos);
   AddModel("m", "max_batch_size: nonsense");
   status = Load("m");
   EXPECT_EQ(status.code(), base::StatusCode::kInternal);
-  EXPECT_NE(status.message().find("failed to load 'm', failed to poll from model repository: "), std::string::npos);
+  EXPECT_NE(status.message().find("failed to load 'm', failed to poll from model repository: "),
+            std::string::npos);
   EXPECT_TRUE(Infer1().ok());
   AddModel("m", With("parameters { key: \"x\" value: { string_value: \"1\" } }"));
   engine_.FailLoads("the weights are gone");
   status = Load("m");
   EXPECT_EQ(status.code(), base::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "load failed for model 'm': version 1 is at UNAVAILABLE state: the weights are gone;");
+  EXPECT_EQ(status.message(),
+            "load failed for model 'm': version 1 is at UNAVAILABLE state: the weights are gone;");
   EXPECT_TRUE(Infer1().ok());
   EXPECT_EQ(StateOf("m", "1"), "READY ");
   EXPECT_TRUE(host().ready());
@@ -98,7 +101,8 @@ TEST_F(ControlTest, WhatCannotLoadSaysWhyAndLeavesTheOldOne) {
   EXPECT_FALSE(Load("other").ok());
   EXPECT_EQ(StateOf("other", "1"), "UNAVAILABLE the weights are gone");
   EXPECT_FALSE(host().ready());
-  EXPECT_EQ(host().Find("other", "1").status().message(), "Request for unknown model: 'other' version 1 is not at ready state");
+  EXPECT_EQ(host().Find("other", "1").status().message(),
+            "Request for unknown model: 'other' version 1 is not at ready state");
   ASSERT_TRUE(Unload("other").ok());
   EXPECT_TRUE(host().ready());
 }
@@ -296,8 +300,9 @@ TEST_F(ControlTest, StartNamesWhatFailed) {
     internal::HostParts parts;
     parts.engines = std::make_unique<TestEngineSet>(&engine_);
     parts.source = MakeFolderSource(options_, parts.engines.get());
-    return std::move(*internal::MakeHost(options_, {.clock = clock_, .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
-                                         std::move(parts)));
+    return std::move(*internal::MakeHost(
+        options_, {.clock = clock_, .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
+        std::move(parts)));
   };
   host_ = make();
   const base::Status status = host_->Start();

@@ -73,7 +73,8 @@ class Inbox {
   std::vector<Answer> answers_ GUARDED_BY(mutex_);
 };
 
-inline InferInput MakeInput(std::string_view name, tensor::DataType type, tensor::Shape shape, std::string bytes) {
+inline InferInput MakeInput(std::string_view name, tensor::DataType type, tensor::Shape shape,
+                            std::string bytes) {
   return {name, {type, std::move(shape), base::Bytes::Own(std::move(bytes))}};
 }
 
@@ -119,8 +120,9 @@ class HostTest : public ::testing::Test {
     internal::HostParts parts;
     parts.engines = std::make_unique<TestEngineSet>(&engine_);
     parts.source = MakeFolderSource(options_, parts.engines.get());
-    auto made = internal::MakeHost(options_, {.clock = clock_, .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
-                                   std::move(parts));
+    auto made = internal::MakeHost(
+        options_, {.clock = clock_, .metrics = &registry_, .log = log_.get(), .engine_folder = ""},
+        std::move(parts));
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     host_ = std::move(*made);
     const base::Status started = host_->Start();

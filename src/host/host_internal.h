@@ -15,6 +15,7 @@ struct HostParts {
   std::unique_ptr<ModelSource> source;
 };
 
-base::Result<std::unique_ptr<Host>> MakeHost(HostOptions options, const Host::Dependencies& dependencies, HostParts parts);
+base::Result<std::unique_ptr<Host>> MakeHost(HostOptions options, const Host::Dependencies& dependencies,
+                                             HostParts parts);
 
 }  // namespace stoker::host::internal

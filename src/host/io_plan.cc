@@ -22,15 +22,16 @@ int Find(const Plans& plans, std::string_view name) {
   return -1;
 }
 
-base::Result<size_t> SourceOf(const IoPlan& plan, const std::vector<std::string>& sources, std::string_view field) {
+base::Result<size_t> SourceOf(const IoPlan& plan, const std::vector<std::string>& sources,
+                              std::string_view field) {
   if (sources.size() != 1) {
     return base::InvalidArgument(StrCat("model '", plan.model, "': ", field, " has ", sources.size(),
                                         " source_input, wanted exactly one"));
   }
   const int index = plan.FindInput(sources[0]);
   if (index < 0) {
-    return base::InvalidArgument(StrCat("model '", plan.model, "': ", field, " names source_input '", sources[0],
-                                        "', which is no input of the model"));
+    return base::InvalidArgument(StrCat("model '", plan.model, "': ", field, " names source_input '",
+                                        sources[0], "', which is no input of the model"));
   }
   return static_cast<size_t>(index);
 }
@@ -66,8 +67,13 @@ base::Result<IoPlan> MakeIoPlan(const ModelConfig& config) {
   plan.model = config.name;
   plan.max_batch_size = config.max_batch_size;
   for (const IoConfig& io : config.inputs) {
-    InputPlan input{.name = io.name, .type = io.type, .dims = io.dims, .engine_dims = io.has_reshape ? io.reshape : io.dims,
-                    .reshaped = io.has_reshape, .optional = io.optional, .ragged = io.allow_ragged_batch};
+    InputPlan input{.name = io.name,
+                    .type = io.type,
+                    .dims = io.dims,
+                    .engine_dims = io.has_reshape ? io.reshape : io.dims,
+                    .reshaped = io.has_reshape,
+                    .optional = io.optional,
+                    .ragged = io.allow_ragged_batch};
     input.row_bytes = RowBytes(io.type, io.dims);
     plan.required_inputs += io.optional ? 0 : 1;
     plan.any_ragged |= input.ragged;
@@ -75,8 +81,11 @@ base::Result<IoPlan> MakeIoPlan(const ModelConfig& config) {
     plan.inputs.push_back(std::move(input));
   }
   for (const IoConfig& io : config.outputs) {
-    plan.outputs.push_back({.name = io.name, .type = io.type, .dims = io.dims,
-                            .engine_dims = io.has_reshape ? io.reshape : io.dims, .reshaped = io.has_reshape});
+    plan.outputs.push_back({.name = io.name,
+                            .type = io.type,
+                            .dims = io.dims,
+                            .engine_dims = io.has_reshape ? io.reshape : io.dims,
+                            .reshaped = io.has_reshape});
   }
   STOKER_RETURN_IF_ERROR(AddBatchInputs(config, &plan));
   return plan;
@@ -89,8 +98,10 @@ void DescribeForEngine(const IoPlan& plan, engines::ModelSpec* spec) {
   for (const BatchInputPlan& extra : plan.batch_inputs) {
     const auto rank = static_cast<int64_t>(plan.inputs[extra.source].dims.rank());
     const bool per_item = extra.kind == BatchInputConfig::Kind::kItemShape;
-    spec->inputs.push_back({.name = extra.target, .type = extra.type,
-                            .dims = per_item ? tensor::Shape{rank} : tensor::Shape{-1}, .ragged = !per_item});
+    spec->inputs.push_back({.name = extra.target,
+                            .type = extra.type,
+                            .dims = per_item ? tensor::Shape{rank} : tensor::Shape{-1},
+                            .ragged = !per_item});
   }
   for (const OutputPlan& output : plan.outputs) {
     spec->outputs.push_back({.name = output.name, .type = output.type, .dims = output.engine_dims});

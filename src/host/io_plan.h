@@ -21,7 +21,7 @@ struct InputPlan {
   bool reshaped = false;
   bool optional = false;
   bool ragged = false;
-  int64_t row_bytes = -1;     // of one row when it is always the same; -1 otherwise
+  int64_t row_bytes = -1;  // of one row when it is always the same; -1 otherwise
 };
 
 struct OutputPlan {
@@ -30,7 +30,7 @@ struct OutputPlan {
   tensor::Shape dims;
   tensor::Shape engine_dims;
   bool reshaped = false;
-  int scatter_input = -1;     // BATCH_SCATTER_WITH_INPUT_SHAPE: the input whose shape each answer takes
+  int scatter_input = -1;  // BATCH_SCATTER_WITH_INPUT_SHAPE: the input whose shape each answer takes
 };
 
 /// A tensor that the host makes for each batch and appends to the inputs.
@@ -38,7 +38,7 @@ struct BatchInputPlan {
   BatchInputConfig::Kind kind = BatchInputConfig::Kind::kElementCount;
   std::string target;
   tensor::DataType type = tensor::DataType::kInvalid;
-  size_t source = 0;          // index of the input that is counted
+  size_t source = 0;  // index of the input that is counted
 };
 
 /// Everything that checking, gathering and scattering need to know of a model's tensors. Immutable.

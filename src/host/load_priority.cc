@@ -43,7 +43,8 @@ void LoadPriority::Enter() {
 void LoadPriority::Settle() {
   base::MutexLock lock(&mutex_);
   std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end;
+       it.increment(error)) {
     const std::string name = it->path().filename().string();
     pid_t thread = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc()) continue;

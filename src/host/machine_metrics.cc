@@ -67,16 +67,18 @@ struct MachineMetrics::Meter {
   int64_t read_ns GUARDED_BY(mutex) = 0;
 };
 
-MachineMetrics::MachineMetrics(observe::Registry* registry, base::Clock* clock) : meter_(std::make_shared<Meter>(clock)) {
+MachineMetrics::MachineMetrics(observe::Registry* registry, base::Clock* clock)
+    : meter_(std::make_shared<Meter>(clock)) {
   using observe::MetricType;
   registry->Declare("nv_cpu_utilization", MetricType::kGauge, "CPU utilization rate [0.0 - 1.0]");
   registry->Declare("nv_cpu_memory_total_bytes", MetricType::kGauge, "CPU total memory (RAM), in bytes");
   registry->Declare("nv_cpu_memory_used_bytes", MetricType::kGauge, "CPU used memory (RAM), in bytes");
-  callbacks_.push_back(registry->AddCallback("nv_cpu_utilization", {}, [meter = meter_] { return meter->Utilization(); }));
-  callbacks_.push_back(registry->AddCallback("nv_cpu_memory_total_bytes", {}, [] { return ReadMemory("MemTotal:"); }));
-  callbacks_.push_back(registry->AddCallback("nv_cpu_memory_used_bytes", {}, [] {
-    return ReadMemory("MemTotal:") - ReadMemory("MemAvailable:");
-  }));
+  callbacks_.push_back(
+      registry->AddCallback("nv_cpu_utilization", {}, [meter = meter_] { return meter->Utilization(); }));
+  callbacks_.push_back(
+      registry->AddCallback("nv_cpu_memory_total_bytes", {}, [] { return ReadMemory("MemTotal:"); }));
+  callbacks_.push_back(registry->AddCallback(
+      "nv_cpu_memory_used_bytes", {}, [] { return ReadMemory("MemTotal:") - ReadMemory("MemAvailable:"); }));
 }
 
 MachineMetrics::~MachineMetrics() = default;

@@ -44,21 +44,24 @@ base::Result<std::unique_ptr<ModelCore>> ModelCore::Load(const Services& service
 }
 
 base::Status ModelCore::Start(const ModelConfig& config, const engines::ModelSpec& spec) {
-  STOKER_ASSIGN_OR_RETURN(engines::Engine* engine, services_.engines->ForConfig(config.backend, config.platform));
+  STOKER_ASSIGN_OR_RETURN(engines::Engine * engine,
+                          services_.engines->ForConfig(config.backend, config.platform));
   engine_name_ = std::string(engine->name());
   STOKER_ASSIGN_OR_RETURN(engine_model_, engine->Load(spec));
   traits_ = engine_model_->traits();
   STOKER_ASSIGN_OR_RETURN(auto batching, MakeDynamicConfig(config, services_.queue_rows_max));
-  inline_capable_ = traits_.run_inline && !batching.preserve_ordering && (!batching.batching || batching.max_queue_delay_ns == 0);
+  inline_capable_ = traits_.run_inline && !batching.preserve_ordering &&
+                    (!batching.batching || batching.max_queue_delay_ns == 0);
   const std::string name = base::StrCat(config.name, ":", spec.version);
-  STOKER_ASSIGN_OR_RETURN(scheduler_, Scheduler::Make({.name = name,
-                                                       .plan = &plan_,
-                                                       .statistics = statistics_.get(),
-                                                       .counts = services_.counts,
-                                                       .clock = services_.clock,
-                                                       .timer = services_.timer,
-                                                       .inline_choice = inline_capable_ ? &inline_choice_ : nullptr},
-                                                      std::move(batching)));
+  STOKER_ASSIGN_OR_RETURN(scheduler_,
+                          Scheduler::Make({.name = name,
+                                           .plan = &plan_,
+                                           .statistics = statistics_.get(),
+                                           .counts = services_.counts,
+                                           .clock = services_.clock,
+                                           .timer = services_.timer,
+                                           .inline_choice = inline_capable_ ? &inline_choice_ : nullptr},
+                                          std::move(batching)));
   if (inline_capable_) {
     // Beside the instances proper, one for each thread that may submit at the same time.
     for (int i = 0; i < std::max(services_.cores, 1); ++i) {
@@ -107,12 +110,14 @@ void ModelCore::Refuse(ResponseSink* sink, base::Status status) {
   services_.counts->End();
 }
 
-void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink, Arrived arrived) {
+void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<ResponseSink> sink,
+                       Arrived arrived) {
   CheckedRequest checked;
   if (base::Status status = CheckRequest(plan_, request.get(), &checked); !status.ok()) {
     return Refuse(sink.get(), std::move(status));
   }
-  if (InlineSlot* slot = MayRunInline() && request->deadline_ns == 0 ? TakeSlot() : nullptr; slot != nullptr) {
+  if (InlineSlot* slot = MayRunInline() && request->deadline_ns == 0 ? TakeSlot() : nullptr;
+      slot != nullptr) {
     InferResponse response;
     RunInline(slot, {.request = request.get(), .checked = &checked, .response = {}}, arrived, &response);
     sink->OnResponse(std::move(response));
@@ -125,15 +130,14 @@ void ModelCore::Submit(std::unique_ptr<InferRequest> request, std::unique_ptr<Re
   scheduler_->Submit(std::move(pending));
 }
 
-bool ModelCore::MayRunInline() const {
-  return inline_choice_.now() && scheduler_->queued() == 0;
-}
+bool ModelCore::MayRunInline() const { return inline_choice_.now() && scheduler_->queued() == 0; }
 
 ModelCore::InlineSlot* ModelCore::TakeSlot() {
   const size_t first = observe::ThreadShard();
   for (size_t i = 0; i < slots_.size(); ++i) {
     InlineSlot* slot = slots_[(first + i) % slots_.size()].get();
-    if (!slot->busy.load(std::memory_order_relaxed) && !slot->busy.exchange(true, std::memory_order_acquire)) return slot;
+    if (!slot->busy.load(std::memory_order_relaxed) && !slot->busy.exchange(true, std::memory_order_acquire))
+      return slot;
   }
   return nullptr;
 }

@@ -15,16 +15,20 @@ using base::StrCat;
 constexpr std::string_view kUnloaded = "unloaded";
 constexpr size_t kOperationsMax = 1024;  // waiting for one model
 
-base::Status Stopping() { return base::Unavailable("the server is stopping; models are no longer loaded or unloaded"); }
+base::Status Stopping() {
+  return base::Unavailable("the server is stopping; models are no longer loaded or unloaded");
+}
 
 base::Status FailedToLoad(const std::string& name, const base::Status& why) {
-  return base::Internal(StrCat("failed to load '", name, "', failed to poll from model repository: ", why.message()));
+  return base::Internal(
+      StrCat("failed to load '", name, "', failed to poll from model repository: ", why.message()));
 }
 
 }  // namespace
 
 bool ModelManager::Record::ready() const {
-  return std::any_of(versions.begin(), versions.end(), [](const auto& v) { return v.second.state == State::kReady; });
+  return std::any_of(versions.begin(), versions.end(),
+                     [](const auto& v) { return v.second.state == State::kReady; });
 }
 
 bool ModelManager::Record::forgettable() const {
@@ -50,7 +54,9 @@ void ModelManager::Load(LoadRequest request, Done done) {
 }
 
 void ModelManager::LoadWatched(std::string name, Done done) {
-  Enqueue(name, {.watched = true, .request = {.model = name, .config_json = {}, .files = {}}, .done = std::move(done)});
+  Enqueue(
+      name,
+      {.watched = true, .request = {.model = name, .config_json = {}, .files = {}}, .done = std::move(done)});
 }
 
 void ModelManager::Unload(std::string name, Done done) {
@@ -136,7 +142,8 @@ base::Result<ModelListing> ModelManager::Look(const std::string& name, const Loa
   return listing;
 }
 
-bool ModelManager::Unchanged(const std::string& name, const LoadRequest& request, const ModelListing& listing) {
+bool ModelManager::Unchanged(const std::string& name, const LoadRequest& request,
+                             const ModelListing& listing) {
   if (request.force || request.config_json.has_value() || !request.files.empty()) return false;
   base::MutexLock lock(&mutex_);
   const Record& record = records_[name];
@@ -144,7 +151,8 @@ bool ModelManager::Unchanged(const std::string& name, const LoadRequest& request
 }
 
 // A configuration that cannot be read leaves everything as it is.
-base::Status ModelManager::FailRead(const std::string& name, const Operation& operation, const base::Status& why) {
+base::Status ModelManager::FailRead(const std::string& name, const Operation& operation,
+                                    const base::Status& why) {
   if (operation.watched) {
     base::MutexLock lock(&mutex_);
     Record& record = records_[name];
@@ -164,17 +172,19 @@ base::Status ModelManager::PerformLoad(const std::string& name, const Operation&
   }
   if (!listing->problem.ok()) return FailRead(name, operation, listing->problem);
   if (Unchanged(name, request, *listing)) return base::OkStatus();
-  const ModelOverrides overrides{.config_json = request.config_json.has_value() ? &*request.config_json : nullptr,
-                                 .files = &request.files};
+  const ModelOverrides overrides{
+      .config_json = request.config_json.has_value() ? &*request.config_json : nullptr,
+      .files = &request.files};
   const auto definition = source_->Read(*listing, overrides);
   if (!definition.ok()) return FailRead(name, operation, definition.status());
   for (const std::string& warning : definition->config.warnings) {
     log_->Warning("model configuration", {{"model", name}, {"warning", warning}});
   }
   if (definition->versions.empty()) {
-    return FailRead(name, operation,
-                    base::InvalidArgument(StrCat("at least one version must be available under the version policy of model '",
-                                                 name, "'")));
+    return FailRead(
+        name, operation,
+        base::InvalidArgument(
+            StrCat("at least one version must be available under the version policy of model '", name, "'")));
   }
   std::vector<NewVersion> loaded;
   STOKER_RETURN_IF_ERROR(LoadVersions(*definition, request.force || !overrides.empty(), &loaded));
@@ -182,7 +192,8 @@ base::Status ModelManager::PerformLoad(const std::string& name, const Operation&
   return base::OkStatus();
 }
 
-base::Status ModelManager::LoadVersions(const ModelDefinition& definition, bool force, std::vector<NewVersion>* loaded) {
+base::Status ModelManager::LoadVersions(const ModelDefinition& definition, bool force,
+                                        std::vector<NewVersion>* loaded) {
   const std::string& name = definition.config.name;
   {
     base::MutexLock lock(&mutex_);
@@ -205,7 +216,8 @@ base::Status ModelManager::LoadVersions(const ModelDefinition& definition, bool 
       loaded->push_back(std::move(made));
       continue;
     }
-    base::StrAppend(&failures, "version ", version.version, " is at UNAVAILABLE state: ", model.status().message(), ";");
+    base::StrAppend(&failures, "version ", version.version,
+                    " is at UNAVAILABLE state: ", model.status().message(), ";");
     MarkFailed(name, version.version, model.status().message());
   }
   if (failures.empty()) return base::OkStatus();
@@ -215,8 +227,9 @@ base::Status ModelManager::LoadVersions(const ModelDefinition& definition, bool 
   return base::InvalidArgument(StrCat("load failed for model '", name, "': ", failures));
 }
 
-base::Result<ServedRef> ModelManager::LoadVersion(const ModelDefinition& definition, const VersionDefinition& version,
-                                                  bool force, NewVersion* loaded) {
+base::Result<ServedRef> ModelManager::LoadVersion(const ModelDefinition& definition,
+                                                  const VersionDefinition& version, bool force,
+                                                  NewVersion* loaded) {
   const std::string& name = definition.config.name;
   const ServedRef old = Current(name, version.version);
   {
@@ -243,7 +256,8 @@ void ModelManager::MarkFailed(const std::string& name, int64_t version, const st
 }
 
 // Swaps the new versions in and takes those away that are no longer wanted.
-void ModelManager::Install(const std::string& name, const std::string& fingerprint, std::vector<NewVersion> loaded) {
+void ModelManager::Install(const std::string& name, const std::string& fingerprint,
+                           std::vector<NewVersion> loaded) {
   std::vector<ServedRef> old;  // dropped after the mutex
   base::MutexLock lock(&mutex_);
   if (stopping_) return;
@@ -345,7 +359,8 @@ base::Status ModelManager::Poll() {
       changed.push_back(listing.name);
     }
     for (const auto& [name, record] : records_) {
-      if (!there.contains(name) && !record.busy && (record.ready() || !record.problem.empty())) removed.push_back(name);
+      if (!there.contains(name) && !record.busy && (record.ready() || !record.problem.empty()))
+        removed.push_back(name);
     }
   }
   for (const std::string& name : changed) LoadWatched(name, nullptr);
@@ -367,12 +382,14 @@ std::vector<ModelIndexEntry> ModelManager::Index(bool ready_only) const {
     const auto record = records_.find(name);
     if (record == records_.end() || record->second.versions.empty()) {
       const bool failed = record != records_.end() && !record->second.problem.empty();
-      if (!ready_only) out.push_back({name, "", failed ? "UNAVAILABLE" : "", failed ? record->second.problem : ""});
+      if (!ready_only)
+        out.push_back({name, "", failed ? "UNAVAILABLE" : "", failed ? record->second.problem : ""});
       continue;
     }
     for (const auto& [number, place] : record->second.versions) {
       if (ready_only && place.state != State::kReady) continue;
-      out.push_back({name, StrCat(number), std::string(kNames[static_cast<size_t>(place.state)]), place.reason});
+      out.push_back(
+          {name, StrCat(number), std::string(kNames[static_cast<size_t>(place.state)]), place.reason});
     }
   }
   return out;

@@ -63,12 +63,12 @@ class ModelManager : public std::enable_shared_from_this<ModelManager> {
   struct Version {
     State state = State::kLoading;
     std::string reason;
-    ServedRef model;        // while ready
+    ServedRef model;          // while ready
     uint64_t generation = 0;  // of the model that was last in this place
   };
   struct Operation {
     bool unload = false;
-    bool watched = false;   // by polling: a failure to read counts against readiness
+    bool watched = false;  // by polling: a failure to read counts against readiness
     LoadRequest request;
     Done done;
   };
@@ -78,8 +78,8 @@ class ModelManager : public std::enable_shared_from_this<ModelManager> {
     std::string seen_fingerprint;    // of the last attempt
     std::string problem;             // why the configuration could not be read; empty: it could
     std::deque<Operation> operations;
-    bool busy = false;               // an operation is being carried out
-    bool transient = false;          // unloaded and not in the repository: forget it once it is gone
+    bool busy = false;       // an operation is being carried out
+    bool transient = false;  // unloaded and not in the repository: forget it once it is gone
     bool ready() const;
     bool forgettable() const;
   };
@@ -99,8 +99,8 @@ class ModelManager : public std::enable_shared_from_this<ModelManager> {
   bool Unchanged(const std::string& name, const LoadRequest& request, const ModelListing& listing);
   base::Result<ModelListing> Look(const std::string& name, const LoadRequest& request);
   base::Status LoadVersions(const ModelDefinition& definition, bool force, std::vector<NewVersion>* loaded);
-  base::Result<ServedRef> LoadVersion(const ModelDefinition& definition, const VersionDefinition& version, bool force,
-                                      NewVersion* loaded);
+  base::Result<ServedRef> LoadVersion(const ModelDefinition& definition, const VersionDefinition& version,
+                                      bool force, NewVersion* loaded);
   void MarkFailed(const std::string& name, int64_t version, const std::string& reason);
   void Install(const std::string& name, const std::string& fingerprint, std::vector<NewVersion> loaded);
   void OnGone(const std::string& name, int64_t version, uint64_t generation);
@@ -117,7 +117,7 @@ class ModelManager : public std::enable_shared_from_this<ModelManager> {
   mutable base::Mutex mutex_;
   base::CondVar idle_;
   Records records_ GUARDED_BY(mutex_);
-  size_t busy_ GUARDED_BY(mutex_) = 0;       // records with an operation under way or queued
+  size_t busy_ GUARDED_BY(mutex_) = 0;  // records with an operation under way or queued
   bool stopping_ GUARDED_BY(mutex_) = false;
   uint64_t generations_ GUARDED_BY(mutex_) = 0;
   std::unique_ptr<base::Executor> executor_;  // leaked with a stuck load

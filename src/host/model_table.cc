@@ -28,13 +28,15 @@ base::Result<ServedRef> ModelTable::Find(std::string_view name, std::string_view
     const char* end = version.data() + version.size();
     const auto [at, error] = std::from_chars(version.data(), end, number);
     if (error != std::errc() || at != end) {
-      return base::InvalidArgument(StrCat("failed to get model version from specified version string ", InQuotes(version),
+      return base::InvalidArgument(StrCat("failed to get model version from specified version string ",
+                                          InQuotes(version),
                                           " (details: stol), version should be an integral value > 0"));
     }
   }
   const auto found = models.find(name);
   if (found == models.end()) {
-    return Unknown(name, version.empty() ? std::string(" is not found") : StrCat(" version ", number, " is not found"));
+    return Unknown(
+        name, version.empty() ? std::string(" is not found") : StrCat(" version ", number, " is not found"));
   }
   const Entry& entry = found->second;
   if (version.empty()) {

@@ -37,8 +37,8 @@ class PendingRequest {
   uint64_t shape_key = 0;
   batching::ReleaseOrder::Position position = 0;  // with preserve_ordering
   PendingState state = PendingState::kNew;
-  bool hooked = false;     // its cancellation holds a hook of the scheduler's
-  InferResponse held;      // an answer that waits for its turn
+  bool hooked = false;  // its cancellation holds a hook of the scheduler's
+  InferResponse held;   // an answer that waits for its turn
 
  private:
   std::unique_ptr<InferRequest> request_;

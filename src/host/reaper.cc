@@ -69,7 +69,8 @@ Reaper::~Reaper() {
   state_->thread.Join();
 }
 
-std::shared_ptr<const ServedModel> Reaper::Watch(std::unique_ptr<ServedModel> model, std::function<void()> gone) {
+std::shared_ptr<const ServedModel> Reaper::Watch(std::unique_ptr<ServedModel> model,
+                                                 std::function<void()> gone) {
   const auto bury = [state = state_, gone = std::move(gone)](ServedModel* last) {
     std::unique_ptr<ServedModel> owned(last);
     base::MutexLock lock(&state->mutex);

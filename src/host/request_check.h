@@ -13,7 +13,7 @@ namespace stoker::host {
 
 /// What a request comes to once it was found right.
 struct CheckedRequest {
-  int64_t rows = 1;     // of the batch dimension; 1 for models without one
+  int64_t rows = 1;  // of the batch dimension; 1 for models without one
   OutputMask wanted;
 };
 
@@ -24,6 +24,7 @@ base::Status CheckRequest(const IoPlan& plan, InferRequest* request, CheckedRequ
 
 /// Appends what must be equal for two checked requests to share a batch: which inputs are there, their
 /// shapes (of all but ragged ones), and with optional inputs the outputs asked for.
-void AppendShapeSignature(const IoPlan& plan, const InferRequest& request, const OutputMask& wanted, std::string* out);
+void AppendShapeSignature(const IoPlan& plan, const InferRequest& request, const OutputMask& wanted,
+                          std::string* out);
 
 }  // namespace stoker::host

@@ -20,7 +20,8 @@ IoConfig Io(std::string name, DataType type, Shape dims) {
 
 IoPlan PlanOf(ModelConfig config) {
   config.name = "m";
-  if (config.outputs.empty()) config.outputs = {Io("OUT", DataType::kFp32, {-1}), Io("OTHER", DataType::kFp32, {-1})};
+  if (config.outputs.empty())
+    config.outputs = {Io("OUT", DataType::kFp32, {-1}), Io("OTHER", DataType::kFp32, {-1})};
   auto plan = MakeIoPlan(config);
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
   return std::move(*plan);
@@ -43,7 +44,8 @@ InferInput In(std::string_view name, DataType type, Shape shape, size_t bytes) {
   return {name, {type, std::move(shape), base::Bytes::Own(std::string(bytes, '\1'))}};
 }
 
-std::string Refusal(const IoPlan& plan, std::vector<InferInput> inputs, std::vector<std::string_view> outputs = {}) {
+std::string Refusal(const IoPlan& plan, std::vector<InferInput> inputs,
+                    std::vector<std::string_view> outputs = {}) {
   InferRequest request;
   request.inputs = std::move(inputs);
   request.requested_outputs = std::move(outputs);
@@ -76,16 +78,21 @@ TEST(RequestCheckTest, CountsAndNames) {
   const IoPlan plan = PlanOf(Batched());
   const InferInput a = In("A", DataType::kFp32, {1, 2, 1}, 8);
   const InferInput b = In("B", DataType::kInt32, {1, 1}, 4);
-  ExpectRefusal(Refusal(plan, {}), "expected 2 inputs but got 0 inputs for model 'm'. Got input(s) [], but missing "
-                                   "required input(s) ['A','B']. Please provide all required input(s).");
-  ExpectRefusal(Refusal(plan, {a}), "expected 2 inputs but got 1 inputs for model 'm'. Got input(s) ['A'], but missing "
-                                    "required input(s) ['B'].");
-  ExpectRefusal(Refusal(plan, {a, b, In("C", DataType::kFp32, {1, 1}, 4)}), "expected 2 inputs but got 3 inputs for model 'm'");
-  ExpectRefusal(Refusal(plan, {a, In("X", DataType::kInt32, {1, 1}, 4)}), "unexpected inference input 'X' for model 'm'");
+  ExpectRefusal(Refusal(plan, {}),
+                "expected 2 inputs but got 0 inputs for model 'm'. Got input(s) [], but missing "
+                "required input(s) ['A','B']. Please provide all required input(s).");
+  ExpectRefusal(Refusal(plan, {a}),
+                "expected 2 inputs but got 1 inputs for model 'm'. Got input(s) ['A'], but missing "
+                "required input(s) ['B'].");
+  ExpectRefusal(Refusal(plan, {a, b, In("C", DataType::kFp32, {1, 1}, 4)}),
+                "expected 2 inputs but got 3 inputs for model 'm'");
+  ExpectRefusal(Refusal(plan, {a, In("X", DataType::kInt32, {1, 1}, 4)}),
+                "unexpected inference input 'X' for model 'm'");
   ExpectRefusal(Refusal(plan, {a, a}), "input 'A' already exists in request");
   ExpectRefusal(Refusal(plan, {a, b, b}), "input 'B' already exists in request");
   ExpectRefusal(Refusal(plan, {a, b}, {"OUT", "Y"}), "unexpected inference output 'Y' for model 'm'");
-  ExpectRefusal(Refusal(plan, {a, In(std::string_view("n\n\"x"), DataType::kInt32, {1, 1}, 4)}), "'n\\x0a\\\"x'");
+  ExpectRefusal(Refusal(plan, {a, In(std::string_view("n\n\"x"), DataType::kInt32, {1, 1}, 4)}),
+                "'n\\x0a\\\"x'");
 }
 
 TEST(RequestCheckTest, TypesShapesAndBatches) {
@@ -94,16 +101,22 @@ TEST(RequestCheckTest, TypesShapesAndBatches) {
   const InferInput b = In("B", DataType::kInt32, {1, 1}, 4);
   ExpectRefusal(with(In("A", DataType::kFp64, {1, 2, 1}, 16), b),
                 "inference input 'A' data-type is 'FP64', but model 'm' expects 'FP32'");
-  ExpectRefusal(with(In("A", DataType::kFp32, {}, 4), b), "input 'A' has no shape but model requires batch dimension for 'm'");
-  ExpectRefusal(with(In("A", DataType::kFp32, {1, 3, 1}, 12), b),
-                "unexpected shape for input 'A' for model 'm'. Expected [-1,2,-1], got [1,3,1]. NOTE: Setting a non-zero "
-                "max_batch_size in the model config requires a batch dimension to be prepended to each input shape.");
+  ExpectRefusal(with(In("A", DataType::kFp32, {}, 4), b),
+                "input 'A' has no shape but model requires batch dimension for 'm'");
+  ExpectRefusal(
+      with(In("A", DataType::kFp32, {1, 3, 1}, 12), b),
+      "unexpected shape for input 'A' for model 'm'. Expected [-1,2,-1], got [1,3,1]. NOTE: Setting a "
+      "non-zero "
+      "max_batch_size in the model config requires a batch dimension to be prepended to each input shape.");
   ExpectRefusal(with(In("A", DataType::kFp32, {1, 2}, 8), b), "Expected [-1,2,-1], got [1,2]");
-  ExpectRefusal(with(In("A", DataType::kFp32, {2, 2, 1}, 16), b), "batch size does not match other inputs for 'm'");
+  ExpectRefusal(with(In("A", DataType::kFp32, {2, 2, 1}, 16), b),
+                "batch size does not match other inputs for 'm'");
   ExpectRefusal(with(In("A", DataType::kFp32, {5, 2, 1}, 40), In("B", DataType::kInt32, {5, 1}, 20)),
                 "inference request batch-size must be <= 4 for 'm'");
-  ExpectRefusal(with(In("A", DataType::kFp32, {0, 2, 1}, 0), In("B", DataType::kInt32, {0, 1}, 0)), "batch-size must be >= 1");
-  ExpectRefusal(with(In("A", DataType::kFp32, {-1, 2, 1}, 0), In("B", DataType::kInt32, {-1, 1}, 0)), "batch-size must be >= 1");
+  ExpectRefusal(with(In("A", DataType::kFp32, {0, 2, 1}, 0), In("B", DataType::kInt32, {0, 1}, 0)),
+                "batch-size must be >= 1");
+  ExpectRefusal(with(In("A", DataType::kFp32, {-1, 2, 1}, 0), In("B", DataType::kInt32, {-1, 1}, 0)),
+                "batch-size must be >= 1");
   ExpectRefusal(Refusal(PlanOf(Single({-1, 3})), {In("A", DataType::kFp32, {3}, 12)}),
                 "unexpected shape for input 'A' for model 'm'. Expected [-1,3], got [3]. ");
 }
@@ -117,7 +130,9 @@ TEST(RequestCheckTest, ByteSizes) {
   EXPECT_EQ(Refusal(PlanOf(Single({-1})), {In("A", DataType::kFp32, {0}, 0)}), "");
   const int64_t huge = int64_t{1} << 62;
   EXPECT_NE(Refusal(PlanOf(Single({-1, -1})), {In("A", DataType::kFp32, {huge, huge}, 0)}), "");
-  EXPECT_NE(Refusal(PlanOf(Single({-1, -1})), {In("A", DataType::kFp32, {int64_t{1} << 32, int64_t{1} << 32}, 0)}), "");
+  EXPECT_NE(
+      Refusal(PlanOf(Single({-1, -1})), {In("A", DataType::kFp32, {int64_t{1} << 32, int64_t{1} << 32}, 0)}),
+      "");
   EXPECT_NE(Refusal(PlanOf(Single({-1})), {In("A", DataType::kFp32, {-5}, 0)}), "");
 }
 
@@ -130,12 +145,15 @@ TEST(RequestCheckTest, StringElements) {
     return Refusal(plan, {{"A", {DataType::kBytes, {count}, base::Bytes::Own(std::move(bytes))}}});
   };
   EXPECT_EQ(refuse(data, 2), "");
-  ExpectRefusal(refuse(data, 3), "unexpected number of string elements 2 for inference input 'A' for model 'm', expecting 3");
+  ExpectRefusal(refuse(data, 3),
+                "unexpected number of string elements 2 for inference input 'A' for model 'm', expecting 3");
   ExpectRefusal(refuse(data, 1), "unexpected number of string elements 2 or more for inference input 'A'");
   ExpectRefusal(refuse(data.substr(0, 9), 2), "incomplete string length indicator for inference input 'A'");
-  ExpectRefusal(refuse(data.substr(0, 6), 2), "incomplete string data for inference input 'A' for model 'm', expecting "
-                                              "string of length 3 but only 2 bytes available");
-  ExpectRefusal(refuse(std::string("\xff\xff\xff\xff", 4), 1), "expecting string of length 4294967295 but only 0 bytes");
+  ExpectRefusal(refuse(data.substr(0, 6), 2),
+                "incomplete string data for inference input 'A' for model 'm', expecting "
+                "string of length 3 but only 2 bytes available");
+  ExpectRefusal(refuse(std::string("\xff\xff\xff\xff", 4), 1),
+                "expecting string of length 4294967295 but only 0 bytes");
 }
 
 TEST(RequestCheckTest, OptionalInputs) {
@@ -149,7 +167,8 @@ TEST(RequestCheckTest, OptionalInputs) {
   ASSERT_EQ(request.inputs.size(), 2u);
   EXPECT_EQ(request.inputs[0].tensor.type, DataType::kInvalid);
   EXPECT_EQ(checked.rows, 2);
-  ExpectRefusal(Refusal(plan, {}), "expected number of inputs between 1 and 2 but got 0 inputs for model 'm'");
+  ExpectRefusal(Refusal(plan, {}),
+                "expected number of inputs between 1 and 2 but got 0 inputs for model 'm'");
   ExpectRefusal(Refusal(plan, {In("A", DataType::kFp32, {1, 2, 1}, 8)}), "missing required input(s) ['B']");
 }
 
@@ -161,8 +180,10 @@ TEST(RequestCheckTest, SignaturesSeparateWhatMustNotShareABatch) {
   const IoPlan plan = PlanOf(config);
   const auto signature = [&](int64_t width, int64_t ragged, bool second_output) {
     InferRequest request;
-    request.inputs = {In("A", DataType::kFp32, {1, 2, width}, static_cast<size_t>(width) * 8), In("B", DataType::kInt32, {1, 1}, 4)};
-    if (ragged > 0) request.inputs.push_back(In("R", DataType::kFp32, {1, ragged}, static_cast<size_t>(ragged) * 4));
+    request.inputs = {In("A", DataType::kFp32, {1, 2, width}, static_cast<size_t>(width) * 8),
+                      In("B", DataType::kInt32, {1, 1}, 4)};
+    if (ragged > 0)
+      request.inputs.push_back(In("R", DataType::kFp32, {1, ragged}, static_cast<size_t>(ragged) * 4));
     request.requested_outputs = {second_output ? "OTHER" : "OUT"};
     CheckedRequest checked;
     EXPECT_TRUE(CheckRequest(plan, &request, &checked).ok());

@@ -23,7 +23,8 @@ FailureReason ReasonOf(const base::Status& status) {
 
 struct Scheduler::Worker {
   std::unique_ptr<BatchRunner> runner;
-  std::vector<std::unique_ptr<PendingRequest>> job;  // changed under the mutex, read by the worker while it runs
+  std::vector<std::unique_ptr<PendingRequest>>
+      job;  // changed under the mutex, read by the worker while it runs
   std::vector<BatchItem> items;
   bool has_job = false;  // guarded by the scheduler's mutex, as is what follows
   bool leaving = false;
@@ -44,7 +45,8 @@ struct Scheduler::Effects {
   bool released = false;
 };
 
-base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const SchedulerOptions& options, batching::DynamicConfig config) {
+base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const SchedulerOptions& options,
+                                                         batching::DynamicConfig config) {
   STOKER_ASSIGN_OR_RETURN(auto batcher, batching::DynamicBatcher::Make(std::move(config)));
   return std::unique_ptr<Scheduler>(new Scheduler(options, std::move(batcher)));
 }
@@ -73,10 +75,12 @@ void Scheduler::Submit(std::unique_ptr<PendingRequest> owned) {
     if (!admitted.ok()) {
       pending->state = PendingState::kLeaving;
       effects.refusals.push_back({std::move(owned), std::move(admitted)});
-    } else if (owned.release(); cancellation != nullptr && cancellation->cancelled() && batcher_.Cancel(TicketOf(pending))) {
+    } else if (owned.release();
+               cancellation != nullptr && cancellation->cancelled() && batcher_.Cancel(TicketOf(pending))) {
       LeaveQueue(pending, PendingState::kLeaving);
       Abandon(pending, &effects);
-      effects.refusals.push_back({std::unique_ptr<PendingRequest>(pending), base::Cancelled("the client cancelled the request"),
+      effects.refusals.push_back({std::unique_ptr<PendingRequest>(pending),
+                                  base::Cancelled("the client cancelled the request"),
                                   FailureReason::kCanceled});
     } else {
       Dispatch(now, &effects);
@@ -207,7 +211,8 @@ void Scheduler::OnCancel(PendingRequest* pending) {
     }
   }
   if (sink != nullptr) {
-    options_.statistics->RecordFailure(FailureReason::kCanceled, options_.clock->NowNs() - pending->started_ns);
+    options_.statistics->RecordFailure(FailureReason::kCanceled,
+                                       options_.clock->NowNs() - pending->started_ns);
     InferResponse response;
     response.status = base::Cancelled("the client cancelled the request");
     sink->OnResponse(std::move(response));

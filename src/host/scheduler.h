@@ -45,7 +45,8 @@ struct SchedulerOptions {
 /// Thread-safe. One mutex guards everything; sinks and engines are called without it.
 class Scheduler final : private Timer::Client {
  public:
-  static base::Result<std::unique_ptr<Scheduler>> Make(const SchedulerOptions& options, batching::DynamicConfig config);
+  static base::Result<std::unique_ptr<Scheduler>> Make(const SchedulerOptions& options,
+                                                       batching::DynamicConfig config);
   ~Scheduler() override;
 
   /// Queues a request or answers it with the reason why not. Never blocks.

@@ -85,8 +85,9 @@ TEST_F(SchedulingTest, InstancesRunSideBySide) {
 }
 
 TEST_F(SchedulingTest, AFullQueueRefusesAndCounts) {
-  Serve("max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] "
-        "dynamic_batching { default_queue_policy { max_queue_size: 2 } }");
+  Serve(
+      "max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] "
+      "dynamic_batching { default_queue_policy { max_queue_size: 2 } }");
   Occupy();
   Submit(1);
   Submit(2);
@@ -94,8 +95,10 @@ TEST_F(SchedulingTest, AFullQueueRefusesAndCounts) {
   const auto refused = Answers(1);
   EXPECT_EQ(refused[0].status.code(), base::StatusCode::kUnavailable);
   EXPECT_NE(refused[0].status.message().find("Exceeds maximum queue size"), std::string::npos);
-  EXPECT_NE(Metrics().find(R"(nv_inference_request_failure{model="m",version="1",reason="REJECTED"} 1)"), std::string::npos);
-  EXPECT_NE(Metrics().find(R"(nv_inference_pending_request_count{model="m",version="1"} 2)"), std::string::npos);
+  EXPECT_NE(Metrics().find(R"(nv_inference_request_failure{model="m",version="1",reason="REJECTED"} 1)"),
+            std::string::npos);
+  EXPECT_NE(Metrics().find(R"(nv_inference_pending_request_count{model="m",version="1"} 2)"),
+            std::string::npos);
   engine_.HoldRuns(false);
   Answers(3);
   EXPECT_EQ(Counts().fail.count, 1u);
@@ -103,8 +106,10 @@ TEST_F(SchedulingTest, AFullQueueRefusesAndCounts) {
 }
 
 TEST_F(SchedulingTest, ATimeoutEndsTheWaitWhileTheInstanceIsBusy) {
-  Serve("max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] dynamic_batching { default_queue_policy { "
-        "default_timeout_microseconds: 60000000 allow_timeout_override: true } }");
+  Serve(
+      "max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] dynamic_batching { "
+      "default_queue_policy { "
+      "default_timeout_microseconds: 60000000 allow_timeout_override: true } }");
   Occupy();
   Submit(1, [](InferRequest* request) { request->timeout_us = 1000; });
   const auto expired = Answers(1);
@@ -125,8 +130,9 @@ TEST_F(SchedulingTest, ADeadlineEndsTheWaitToo) {
 }
 
 TEST_F(SchedulingTest, ADelayIsEndedByThePreferredSizeOrByTheTimer) {
-  Serve("max_batch_size: 8 instance_group [ { count: 1 kind: KIND_CPU } ] "
-        "dynamic_batching { preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 20000 }");
+  Serve(
+      "max_batch_size: 8 instance_group [ { count: 1 kind: KIND_CPU } ] "
+      "dynamic_batching { preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 20000 }");
   Submit(1);  // waits out the delay, alone
   EXPECT_EQ(Answers(1)[0].timing.batch_rows, 1);
   for (int i = 0; i < 4; ++i) Submit(static_cast<float>(i));
@@ -134,12 +140,14 @@ TEST_F(SchedulingTest, ADelayIsEndedByThePreferredSizeOrByTheTimer) {
   int64_t rows = 0;
   for (const auto& run : engine_.runs()) rows += run.rows;
   EXPECT_EQ(rows, 5);
-  EXPECT_NE(Metrics().find(R"(stoker_batch_closed_total{model="m",version="1",reason="delay"})"), std::string::npos);
+  EXPECT_NE(Metrics().find(R"(stoker_batch_closed_total{model="m",version="1",reason="delay"})"),
+            std::string::npos);
 }
 
 TEST_F(SchedulingTest, HigherPrioritiesRunFirst) {
-  Serve("max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] "
-        "dynamic_batching { priority_levels: 2 default_priority_level: 2 }");
+  Serve(
+      "max_batch_size: 1 instance_group [ { count: 1 kind: KIND_CPU } ] "
+      "dynamic_batching { priority_levels: 2 default_priority_level: 2 }");
   Occupy();
   Submit(1, [](InferRequest* request) { request->priority = 2; });
   Submit(2);
@@ -190,8 +198,9 @@ TEST_F(SchedulingTest, ACancelledRequestIsNotTakenAtAll) {
 
 // Random requests from several threads; a quarter of them is cancelled by another thread.
 TEST_F(SchedulingTest, StormsOfRequestsAndCancellations) {
-  Serve("max_batch_size: 8 instance_group [ { count: 2 kind: KIND_CPU } ] "
-        "dynamic_batching { max_queue_delay_microseconds: 50 }");
+  Serve(
+      "max_batch_size: 8 instance_group [ { count: 2 kind: KIND_CPU } ] "
+      "dynamic_batching { max_queue_delay_microseconds: 50 }");
   const uint64_t seed = base::testing::RandomSeed();
   constexpr size_t kThreads = 4;
   constexpr size_t kEach = 1500;
@@ -209,7 +218,10 @@ TEST_F(SchedulingTest, StormsOfRequestsAndCancellations) {
           to_cancel.pop_front();
         }
       }
-      if (next) next->Cancel(); else std::this_thread::yield();
+      if (next)
+        next->Cancel();
+      else
+        std::this_thread::yield();
     }
   });
   std::vector<base::Thread> threads;
@@ -217,7 +229,8 @@ TEST_F(SchedulingTest, StormsOfRequestsAndCancellations) {
     threads.emplace_back("submit", [&, t] {
       base::Rng rng(seed, t);
       for (size_t i = 0; i < kEach; ++i) {
-        const tensor::Shape shape{1 + static_cast<int64_t>(rng.Below(8)), 1 + static_cast<int64_t>(rng.Below(3))};
+        const tensor::Shape shape{1 + static_cast<int64_t>(rng.Below(8)),
+                                  1 + static_cast<int64_t>(rng.Below(3))};
         InferInput input = FloatInput("IN", shape, static_cast<float>(rng.Below(100'000)));
         const std::string wanted(input.tensor.bytes.text());
         auto request = NewRequest("m", {input});
@@ -229,7 +242,8 @@ TEST_F(SchedulingTest, StormsOfRequestsAndCancellations) {
         host().Submit(std::move(request), inbox_.NewSink([&, wanted, shape](InferResponse response) {
           if (response.status.code() == base::StatusCode::kCancelled) {
             ++cancelled;
-          } else if (response.status.ok() && response.outputs.size() == 1 && response.outputs[0].tensor.shape == shape &&
+          } else if (response.status.ok() && response.outputs.size() == 1 &&
+                     response.outputs[0].tensor.shape == shape &&
                      response.outputs[0].tensor.bytes.text() == wanted) {
             ++right;
           } else {
@@ -249,7 +263,8 @@ TEST_F(SchedulingTest, StormsOfRequestsAndCancellations) {
   EXPECT_EQ(counts.success.count, right.load());
   EXPECT_LE(counts.fail.count, cancelled.load());  // those cancelled before they came are not counted
   EXPECT_EQ(host().requests_in_flight(), 0u);
-  EXPECT_NE(Metrics().find(R"(nv_inference_pending_request_count{model="m",version="1"} 0)"), std::string::npos);
+  EXPECT_NE(Metrics().find(R"(nv_inference_pending_request_count{model="m",version="1"} 0)"),
+            std::string::npos);
   uint64_t executions = 0;
   for (const BatchStatistic& batch : counts.batches) executions += batch.compute_infer.count;
   EXPECT_EQ(executions, counts.execution_count);
@@ -281,7 +296,8 @@ TEST_F(SchedulingTest, TheFakeEnginesSumsAreTheRequestsOwn) {
                                    Text(static_cast<float>(engines::ExpectedFakeValue(1, 1, sums)));
         host().Submit(NewRequest("sums", {FloatInput("B", {1, width}, b), FloatInput("A", {1, 4}, a)}),
                       inbox_.NewSink([&, wanted](InferResponse response) {
-                        if (response.status.ok() && response.outputs[0].tensor.bytes.text() == wanted) ++right;
+                        if (response.status.ok() && response.outputs[0].tensor.bytes.text() == wanted)
+                          ++right;
                       }));
       }
     });
@@ -325,7 +341,8 @@ TEST_F(SchedulingTest, ShortRunsStayOnTheSubmittingThreadWhileMeasurementSaysSo)
   Serve("max_batch_size: 4");
   std::atomic<std::thread::id> ran{};
   const auto submit = [&] {
-    host().Submit(NewRequest("m", Row(1)), inbox_.NewSink([&](InferResponse) { ran = std::this_thread::get_id(); }));
+    host().Submit(NewRequest("m", Row(1)),
+                  inbox_.NewSink([&](InferResponse) { ran = std::this_thread::get_id(); }));
     Answers(1);
     return ran.load() == std::this_thread::get_id();
   };
@@ -368,7 +385,9 @@ TEST_F(SchedulingTest, DrainWaitsForWhatCanFinish) {
 }
 
 TEST_F(SchedulingTest, DrainAnswersHeldOnesOfAnOrderedModel) {
-  Serve("max_batch_size: 1 instance_group [ { count: 2 kind: KIND_CPU } ] dynamic_batching { preserve_ordering: true }");
+  Serve(
+      "max_batch_size: 1 instance_group [ { count: 2 kind: KIND_CPU } ] dynamic_batching { "
+      "preserve_ordering: true }");
   engine_.HoldRuns(true);
   for (int i = 0; i < 4; ++i) Submit(static_cast<float>(i));
   engine_.WaitForRuns(2);

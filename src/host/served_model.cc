@@ -25,7 +25,8 @@ std::vector<TensorInfo> Infos(const ModelConfig& config, const std::vector<IoCon
 
 std::string DescribeBatching(const ModelConfig& config) {
   if (config.max_batch_size == 0) return "no batch dimension";
-  if (!config.has_dynamic_batching) return base::StrCat("up to ", config.max_batch_size, " rows a request, requests run alone");
+  if (!config.has_dynamic_batching)
+    return base::StrCat("up to ", config.max_batch_size, " rows a request, requests run alone");
   std::string out = base::StrCat("dynamic, up to ", config.max_batch_size);
   const DynamicBatchingConfig& batching = config.dynamic_batching;
   for (size_t i = 0; i < batching.preferred_batch_sizes.size(); ++i) {
@@ -39,7 +40,8 @@ std::string DescribeBatching(const ModelConfig& config) {
 
 }  // namespace
 
-ServedModel::ServedModel(const ModelDefinition& definition, const VersionDefinition& version, std::shared_ptr<ModelCore> core)
+ServedModel::ServedModel(const ModelDefinition& definition, const VersionDefinition& version,
+                         std::shared_ptr<ModelCore> core)
     : version_(version.version),
       config_(definition.config),
       config_fingerprint_(definition.config_fingerprint),

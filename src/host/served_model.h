@@ -18,11 +18,14 @@ namespace stoker::host {
 class ServedModel final : public Model {
  public:
   /// `core` may be shared with another ServedModel when only the number of instances differs.
-  ServedModel(const ModelDefinition& definition, const VersionDefinition& version, std::shared_ptr<ModelCore> core);
+  ServedModel(const ModelDefinition& definition, const VersionDefinition& version,
+              std::shared_ptr<ModelCore> core);
 
   const std::string& name() const override { return config_.name; }
   int64_t version() const override { return version_; }
-  const std::string& platform() const override { return config_.platform.empty() ? config_.backend : config_.platform; }
+  const std::string& platform() const override {
+    return config_.platform.empty() ? config_.backend : config_.platform;
+  }
   int64_t max_batch_size() const override { return config_.max_batch_size; }
   std::span<const TensorInfo> inputs() const override { return inputs_; }
   std::span<const TensorInfo> outputs() const override { return outputs_; }

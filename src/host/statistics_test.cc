@@ -14,8 +14,11 @@ class StatisticsTest : public ::testing::Test {
  protected:
   StatisticsTest() { VersionStatistics::DeclareFamilies(&registry_); }
   std::unique_ptr<VersionStatistics> Make(int64_t max_batch_size, bool latencies = true) {
-    return std::make_unique<VersionStatistics>(StatisticsOptions{.model = "m", .version = "3", .metric_tags = {{"team", "red"}},
-                                                                 .max_batch_size = max_batch_size, .latency_counters = latencies},
+    return std::make_unique<VersionStatistics>(StatisticsOptions{.model = "m",
+                                                                 .version = "3",
+                                                                 .metric_tags = {{"team", "red"}},
+                                                                 .max_batch_size = max_batch_size,
+                                                                 .latency_counters = latencies},
                                                &base::Clock::Real(), &registry_);
   }
   void Expect(const std::string& line) {
@@ -25,7 +28,8 @@ class StatisticsTest : public ::testing::Test {
   observe::Registry registry_;
 };
 
-constexpr RequestTimes kTimes{.total_ns = 10'000, .steps = {.queue_ns = 1'000, .input_ns = 2'000, .infer_ns = 3'000, .output_ns = 500}};
+constexpr RequestTimes kTimes{
+    .total_ns = 10'000, .steps = {.queue_ns = 1'000, .input_ns = 2'000, .infer_ns = 3'000, .output_ns = 500}};
 
 TEST_F(StatisticsTest, AddsUpOverThreads) {
   const auto statistics = Make(8);
@@ -35,7 +39,8 @@ TEST_F(StatisticsTest, AddsUpOverThreads) {
       threads.emplace_back("count", [&statistics] {
         for (int i = 0; i < 10'000; ++i) {
           statistics->RecordSuccess(2, kTimes);
-          statistics->RecordExecution({.rows = 1 + i % 2, .input_ns = 1, .infer_ns = 2, .output_ns = 3}, 1'000'000);
+          statistics->RecordExecution({.rows = 1 + i % 2, .input_ns = 1, .infer_ns = 2, .output_ns = 3},
+                                      1'000'000);
         }
         statistics->RecordFailure(FailureReason::kBackend, 7);
       });
@@ -76,7 +81,8 @@ TEST_F(StatisticsTest, SeriesHaveTritonsNamesAndLabels) {
   statistics->RecordClose(batching::CloseReason::kFull);
   Expect(R"(nv_inference_request_success{model="m",version="3",_team="red"} 1)");
   for (const char* reason : {"CANCELED", "BACKEND", "OTHER"}) {
-    Expect(base::StrCat(R"(nv_inference_request_failure{model="m",version="3",_team="red",reason=")", reason, R"("} 0)"));
+    Expect(base::StrCat(R"(nv_inference_request_failure{model="m",version="3",_team="red",reason=")", reason,
+                        R"("} 0)"));
   }
   Expect(R"(nv_inference_request_failure{model="m",version="3",_team="red",reason="REJECTED"} 1)");
   Expect(R"(nv_inference_count{model="m",version="3",_team="red"} 1)");
@@ -92,7 +98,8 @@ TEST_F(StatisticsTest, SeriesHaveTritonsNamesAndLabels) {
   Expect(R"(stoker_batch_rows_sum{model="m",version="3",_team="red"} 1)");
   Expect(R"(stoker_batch_closed_total{model="m",version="3",_team="red",reason="full"} 1)");
   ASSERT_EQ(statistics->Read().batches.size(), 1u);
-  EXPECT_EQ(statistics->Read().batches[0].batch_size, 0u) << "models without a batch dimension count under size 0";
+  EXPECT_EQ(statistics->Read().batches[0].batch_size, 0u)
+      << "models without a batch dimension count under size 0";
 }
 
 TEST_F(StatisticsTest, LatencyCountersCanBeLeftOut) {

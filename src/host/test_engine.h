@@ -33,7 +33,9 @@ class TestEngine final : public engines::Engine {
   bool Serves(std::string_view backend, std::string_view) const override { return backend == "test"; }
   std::span<const std::string_view> default_filenames() const override { return {}; }
   std::string_view backend_for(std::string_view) const override { return ""; }
-  base::Result<engines::ModelDescription> Describe(const engines::ModelSpec&) override { return engines::ModelDescription{}; }
+  base::Result<engines::ModelDescription> Describe(const engines::ModelSpec&) override {
+    return engines::ModelDescription{};
+  }
 
   base::Result<std::unique_ptr<engines::EngineModel>> Load(const engines::ModelSpec& spec) override {
     base::MutexLock lock(&mutex_);
@@ -88,7 +90,9 @@ class TestEngine final : public engines::Engine {
  private:
   class Instance final : public engines::EngineInstance {
    public:
-    Instance(TestEngine* engine, const engines::ModelSpec& spec) : engine_(engine), spec_(spec) { engine_->Count(1); }
+    Instance(TestEngine* engine, const engines::ModelSpec& spec) : engine_(engine), spec_(spec) {
+      engine_->Count(1);
+    }
     ~Instance() override { engine_->Count(-1); }
     base::Status Run(const engines::Batch& batch, engines::OutputSink* outputs) override {
       engine_->Begin(batch);
@@ -113,7 +117,8 @@ class TestEngine final : public engines::Engine {
 
    private:
     static bool HasPoison(const tensor::Tensor& input) {
-      for (size_t at = 0; input.type == tensor::DataType::kFp32 && at < input.bytes.size(); at += sizeof(float)) {
+      for (size_t at = 0; input.type == tensor::DataType::kFp32 && at < input.bytes.size();
+           at += sizeof(float)) {
         float value = 0;
         std::memcpy(&value, input.bytes.data() + at, sizeof(value));
         if (value == kPoison) return true;
@@ -153,7 +158,9 @@ class TestEngine final : public engines::Engine {
   }
   void Begin(const engines::Batch& batch) {
     base::MutexLock lock(&mutex_);
-    runs_.push_back({batch.rows, {batch.request_rows.begin(), batch.request_rows.end()}, {batch.inputs.begin(), batch.inputs.end()}});
+    runs_.push_back({batch.rows,
+                     {batch.request_rows.begin(), batch.request_rows.end()},
+                     {batch.inputs.begin(), batch.inputs.end()}});
     for (const tensor::Tensor& input : batch.inputs) {
       misaligned_ |= reinterpret_cast<uintptr_t>(input.bytes.data()) % 64 != 0;
     }

@@ -59,7 +59,8 @@ struct Timer::State {
   }
 
   void Work() {
-    pollfd waits[] = {{.fd = alarm, .events = POLLIN, .revents = 0}, {.fd = stop, .events = POLLIN, .revents = 0}};
+    pollfd waits[] = {{.fd = alarm, .events = POLLIN, .revents = 0},
+                      {.fd = stop, .events = POLLIN, .revents = 0}};
     for (;;) {
       if (poll(waits, 2, -1) < 0) continue;
       if ((waits[1].revents & POLLIN) != 0) return;

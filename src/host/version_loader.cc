@@ -7,7 +7,8 @@
 namespace stoker::host {
 namespace {
 
-engines::ModelSpec SpecOf(const ModelConfig& config, const VersionDefinition& version, const Services& services) {
+engines::ModelSpec SpecOf(const ModelConfig& config, const VersionDefinition& version,
+                          const Services& services) {
   engines::ModelSpec spec;
   spec.name = config.name;
   spec.version = version.version;
@@ -45,12 +46,13 @@ std::shared_ptr<VersionStatistics> VersionLoader::StatisticsOf(const ModelConfig
   std::erase_if(statistics_, [](const auto& entry) { return entry.second.expired(); });
   auto& known = statistics_[key];
   auto statistics = known.lock();
-  if (statistics == nullptr) known = statistics = std::make_shared<VersionStatistics>(options, services_.clock, services_.metrics);
+  if (statistics == nullptr)
+    known = statistics = std::make_shared<VersionStatistics>(options, services_.clock, services_.metrics);
   return statistics;
 }
 
-base::Result<ServedRef> VersionLoader::Load(const ModelDefinition& definition, const VersionDefinition& version,
-                                            std::function<void()> gone) {
+base::Result<ServedRef> VersionLoader::Load(const ModelDefinition& definition,
+                                            const VersionDefinition& version, std::function<void()> gone) {
   priority_.Enter();
   const int64_t start = services_.clock->NowNs();
   CoreParts parts;
@@ -63,7 +65,8 @@ base::Result<ServedRef> VersionLoader::Load(const ModelDefinition& definition, c
   STOKER_RETURN_IF_ERROR(core.status());
   const double seconds = static_cast<double>(services_.clock->NowNs() - start) * 1e-9;
   (*core)->statistics().SetLoadSeconds(seconds);
-  return reaper_->Watch(std::make_unique<ServedModel>(definition, version, std::move(*core)), std::move(gone));
+  return reaper_->Watch(std::make_unique<ServedModel>(definition, version, std::move(*core)),
+                        std::move(gone));
 }
 
 base::Result<ServedRef> VersionLoader::Adjust(const ServedModel& old, const ModelDefinition& definition,

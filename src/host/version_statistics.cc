@@ -39,7 +39,8 @@ constexpr Family kFamilies[] = {
     {kSuccessName, MetricType::kCounter, "Number of successful inference requests, all batch sizes"},
     {kFailureName, MetricType::kCounter, "Number of failed inference requests, all batch sizes"},
     {kCountName, MetricType::kCounter, "Number of inferences performed (does not include cached requests)"},
-    {kExecutionsName, MetricType::kCounter, "Number of model executions performed (does not include cached requests)"},
+    {kExecutionsName, MetricType::kCounter,
+     "Number of model executions performed (does not include cached requests)"},
     {kRequestUs, MetricType::kCounter, "Cumulative inference request duration in microseconds"},
     {kQueueUs, MetricType::kCounter, "Cumulative inference queuing duration in microseconds"},
     {kInputUs, MetricType::kCounter, "Cumulative compute input duration in microseconds"},
@@ -67,7 +68,9 @@ Labels With(Labels labels, std::string name, std::string_view value) {
   return labels;
 }
 
-DurationStatistic Minus(const DurationStatistic& a, const DurationStatistic& b) { return {a.count - b.count, a.ns - b.ns}; }
+DurationStatistic Minus(const DurationStatistic& a, const DurationStatistic& b) {
+  return {a.count - b.count, a.ns - b.ns};
+}
 
 }  // namespace
 
@@ -75,9 +78,12 @@ void VersionStatistics::DeclareFamilies(observe::Registry* registry) {
   for (const Family& family : kFamilies) registry->Declare(family.name, family.type, family.help);
 }
 
-VersionStatistics::VersionStatistics(const StatisticsOptions& options, base::Clock* clock, observe::Registry* registry)
+VersionStatistics::VersionStatistics(const StatisticsOptions& options, base::Clock* clock,
+                                     observe::Registry* registry)
     : options_(options),
-      batches_(std::min<size_t>(static_cast<size_t>(std::max<int64_t>(options.max_batch_size, 0)), kBatchSizesMax) + 1),
+      batches_(std::min<size_t>(static_cast<size_t>(std::max<int64_t>(options.max_batch_size, 0)),
+                                kBatchSizesMax) +
+               1),
       wall_offset_ns_(clock->WallNs() - clock->NowNs()) {
   Labels labels = {{"model", options.model}, {"version", options.version}};
   for (const auto& [name, value] : options.metric_tags) labels.emplace_back("_" + name, value);
@@ -96,7 +102,8 @@ void VersionStatistics::AddSeries(observe::Registry* registry, const Labels& lab
     }));
   };
   read(kSuccessName, labels, kSuccess, 1);
-  for (size_t i = 0; i < kFailureReasonCount; ++i) read(kFailureName, With(labels, "reason", kReasons[i]), kFailures + i, 1);
+  for (size_t i = 0; i < kFailureReasonCount; ++i)
+    read(kFailureName, With(labels, "reason", kReasons[i]), kFailures + i, 1);
   read(kCountName, labels, kInferences, 1);
   read(kExecutionsName, labels, kExecutions, 1);
   if (latency_counters) {
@@ -166,7 +173,8 @@ void VersionStatistics::RecordExecution(const Execution& execution, int64_t end_
   batch_rows_->Observe(static_cast<double>(execution.rows));
   int64_t last = last_inference_ns_.load(std::memory_order_relaxed);
   // Now and then is enough: the figure is in milliseconds.
-  while (last + base::kNsPerMs / 2 <= end_ns && !last_inference_ns_.compare_exchange_weak(last, end_ns, std::memory_order_relaxed)) {
+  while (last + base::kNsPerMs / 2 <= end_ns &&
+         !last_inference_ns_.compare_exchange_weak(last, end_ns, std::memory_order_relaxed)) {
   }
 }
 
@@ -202,9 +210,10 @@ ModelStatistics Difference(ModelStatistics now, const ModelStatistics& before) {
   if (now.execution_count == before.execution_count) now.last_inference_ms = 0;
   now.inference_count -= before.inference_count;
   now.execution_count -= before.execution_count;
-  for (const auto member : {&ModelStatistics::success, &ModelStatistics::fail, &ModelStatistics::queue,
-                            &ModelStatistics::compute_input, &ModelStatistics::compute_infer,
-                            &ModelStatistics::compute_output, &ModelStatistics::cache_hit, &ModelStatistics::cache_miss}) {
+  for (const auto member :
+       {&ModelStatistics::success, &ModelStatistics::fail, &ModelStatistics::queue,
+        &ModelStatistics::compute_input, &ModelStatistics::compute_infer, &ModelStatistics::compute_output,
+        &ModelStatistics::cache_hit, &ModelStatistics::cache_miss}) {
     now.*member = Minus(now.*member, before.*member);
   }
   std::vector<BatchStatistic> batches;

@@ -60,7 +60,16 @@ class VersionStatistics {
 
  private:
   enum Cell : size_t {
-    kSuccess, kSuccessNs, kQueueNs, kInputNs, kInferNs, kOutputNs, kInferences, kExecutions, kFailNs, kFailures,
+    kSuccess,
+    kSuccessNs,
+    kQueueNs,
+    kInputNs,
+    kInferNs,
+    kOutputNs,
+    kInferences,
+    kExecutions,
+    kFailNs,
+    kFailures,
     kCells = kFailures + kFailureReasonCount
   };
   struct alignas(64) Shard {
@@ -80,8 +89,8 @@ class VersionStatistics {
   const StatisticsOptions options_;
   std::array<Shard, kShards> shards_;
   std::vector<std::atomic<BatchCell*>> batches_;  // by batch size, made when first seen
-  const int64_t wall_offset_ns_;  // from the monotonic clock to the Unix epoch
-  std::atomic<int64_t> last_inference_ns_{0};  // monotonic; 0: none
+  const int64_t wall_offset_ns_;                  // from the monotonic clock to the Unix epoch
+  std::atomic<int64_t> last_inference_ns_{0};     // monotonic; 0: none
   std::atomic<int64_t> pending_{0};
   std::shared_ptr<observe::Histogram> request_seconds_, queue_seconds_, infer_seconds_, batch_rows_;
   std::array<std::shared_ptr<observe::Counter>, batching::kCloseReasonCount> closed_;

@@ -24,9 +24,12 @@ uint64_t RandomElement(DataType type, base::Rng* rng) {
   const double unit = rng->Uniform();
   uint64_t bits = 0;
   switch (type) {
-    case DataType::kBool: return rng->Below(2);
-    case DataType::kFp16: return rng->Below(0x3c00);
-    case DataType::kBf16: return rng->Below(0x3f80);
+    case DataType::kBool:
+      return rng->Below(2);
+    case DataType::kFp16:
+      return rng->Below(0x3c00);
+    case DataType::kBf16:
+      return rng->Below(0x3f80);
     case DataType::kFp32: {
       const auto value = static_cast<float>(unit);
       std::memcpy(&bits, &value, sizeof(value));
@@ -35,7 +38,8 @@ uint64_t RandomElement(DataType type, base::Rng* rng) {
     case DataType::kFp64:
       std::memcpy(&bits, &unit, sizeof(unit));
       return bits;
-    default: return rng->Next64();
+    default:
+      return rng->Next64();
   }
 }
 
@@ -64,20 +68,25 @@ std::string MakeNumbers(DataType type, int64_t count, bool random) {
 
 base::Result<std::string> MakeData(const WarmupConfig::Input& input, const std::string& folder) {
   if (input.data == WarmupConfig::Input::Data::kFile) {
-    const bool inside = !input.file.empty() && input.file.front() != '/' && input.file.find("..") == std::string::npos;
-    if (!inside) return base::InvalidArgument(StrCat("input_data_file ", base::Quoted(input.file), " must lie in the model's warmup folder"));
+    const bool inside =
+        !input.file.empty() && input.file.front() != '/' && input.file.find("..") == std::string::npos;
+    if (!inside)
+      return base::InvalidArgument(
+          StrCat("input_data_file ", base::Quoted(input.file), " must lie in the model's warmup folder"));
     return ReadFile(StrCat(folder, "/warmup/", input.file), kBytesMax);
   }
   const size_t size = std::max<size_t>(tensor::ElementSize(input.type), 4);
   STOKER_ASSIGN_OR_RETURN(const int64_t count, input.dims.ElementCount(size));
   if (static_cast<uint64_t>(count) > kBytesMax / size) {
-    return base::InvalidArgument(StrCat("dims ", input.dims.ToString(), " are larger than ", kBytesMax, " bytes"));
+    return base::InvalidArgument(
+        StrCat("dims ", input.dims.ToString(), " are larger than ", kBytesMax, " bytes"));
   }
   const bool random = input.data == WarmupConfig::Input::Data::kRandom;
   return input.type == DataType::kBytes ? MakeStrings(count, random) : MakeNumbers(input.type, count, random);
 }
 
-base::Result<WarmupSample> MakeSample(const ModelConfig& config, const WarmupConfig& warmup, const std::string& folder) {
+base::Result<WarmupSample> MakeSample(const ModelConfig& config, const WarmupConfig& warmup,
+                                      const std::string& folder) {
   WarmupSample sample;
   sample.name = warmup.name;
   sample.requests = std::max<uint32_t>(warmup.batch_size, 1);
@@ -101,7 +110,8 @@ base::Status RunSample(const IoPlan& plan, const WarmupSample& sample, BatchRunn
   std::vector<CheckedRequest> checked(sample.requests);
   std::vector<BatchItem> items(sample.requests);
   for (size_t r = 0; r < sample.requests; ++r) {
-    for (size_t i = 0; i < sample.inputs.size(); ++i) requests[r].inputs.push_back({sample.input_names[i], sample.inputs[i]});
+    for (size_t i = 0; i < sample.inputs.size(); ++i)
+      requests[r].inputs.push_back({sample.input_names[i], sample.inputs[i]});
     STOKER_RETURN_IF_ERROR(CheckRequest(plan, &requests[r], &checked[r]));
     items[r].request = &requests[r];
     items[r].checked = &checked[r];
@@ -117,7 +127,8 @@ base::Result<std::vector<WarmupSample>> MakeWarmups(const ModelConfig& config, c
   std::vector<WarmupSample> samples;
   for (const WarmupConfig& warmup : config.warmups) {
     auto sample = MakeSample(config, warmup, folder);
-    if (!sample.ok()) return sample.status().WithContext(StrCat("failed to prepare warmup sample '", warmup.name, "'"));
+    if (!sample.ok())
+      return sample.status().WithContext(StrCat("failed to prepare warmup sample '", warmup.name, "'"));
     samples.push_back(std::move(*sample));
   }
   return samples;

@@ -15,9 +15,9 @@ struct CpuSources {
 /// What this process may use, not what the machine has: the least of affinity, control groups (v1 and
 /// v2, of all levels) and hardware.
 struct CpuGrant {
-  int cores = 1;              // at least 1; a quota of 1.5 cores counts as 2
+  int cores = 1;  // at least 1; a quota of 1.5 cores counts as 2
   uint64_t memory_bytes = 0;
-  std::string limited_by;     // "cores by cgroup, memory by cgroup"; empty when the machine is the limit
+  std::string limited_by;  // "cores by cgroup, memory by cgroup"; empty when the machine is the limit
 };
 CpuGrant GrantedCpu(const CpuSources& sources = {});
 
