@@ -29,6 +29,7 @@ class OpenvinoLoadTest : public ::testing::Test {
     ASSERT_NE(engine_, nullptr);
     spec_.name = "net";
     spec_.backend = "openvino";
+    spec_.parameters["stoker.precision"] = "fp32";
     spec_.version_path = folder_;
     spec_.cores = 2;
     spec_.instance_count = 1;

@@ -39,6 +39,7 @@ ModelSpec Spec(int64_t max_batch_size, std::vector<TensorSpec> inputs, std::vect
   ModelSpec spec;
   spec.name = "net";
   spec.backend = "openvino";
+  spec.parameters["stoker.precision"] = "fp32";  // the references compute so, whatever the processor likes
   spec.max_batch_size = max_batch_size;
   spec.inputs = std::move(inputs);
   spec.outputs = std::move(outputs);

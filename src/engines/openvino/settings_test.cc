@@ -44,6 +44,22 @@ TEST(OpenvinoSettingsTest, OwnParameters) {
   EXPECT_TRUE(Read({{"RESHAPE_IO_LAYERS", "true"}})->reshape_io);
 }
 
+// Triton's openvino backend leaves the arithmetic to OpenVINO; its other backends compute in fp32. Where the
+// processor reports AMX, fp32 stays the default everywhere.
+TEST(OpenvinoSettingsTest, PrecisionFollowsTheBackend) {
+  ModelSpec spec;
+  spec.backend = "openvino";
+  const Precision chosen = ReadSettings(spec)->precision;
+  EXPECT_TRUE(chosen == Precision::kNative || chosen == Precision::kFp32);
+  spec.parameters["stoker.precision"] = "fp32";
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kFp32);
+  spec.parameters["stoker.precision"] = "native";
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kNative);
+  spec.backend = "onnxruntime";
+  spec.parameters.clear();
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kFp32);
+}
+
 TEST(OpenvinoSettingsTest, HintsAreNamed) {
   EXPECT_EQ(
       Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}, {"COMPILATION_NUM_THREADS", "2"}})->hints,
