@@ -60,6 +60,18 @@ TEST(OpenvinoSettingsTest, PrecisionFollowsTheBackend) {
   EXPECT_EQ(ReadSettings(spec)->precision, Precision::kFp32);
 }
 
+TEST(OpenvinoSettingsTest, PrecisionFollowsTheBackendUnlessSet) {
+  ModelSpec spec;
+  spec.name = "m";
+  spec.backend = "onnxruntime";
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kFp32);
+  spec.parameters["stoker.precision"] = "native";
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kNative);
+  spec.backend = "openvino";
+  spec.parameters["stoker.precision"] = "fp32";
+  EXPECT_EQ(ReadSettings(spec)->precision, Precision::kFp32);
+}
+
 TEST(OpenvinoSettingsTest, HintsAreNamed) {
   EXPECT_EQ(
       Read({{"ENABLE_BATCH_PADDING", "YES"}, {"HINT_BF16", "YES"}, {"COMPILATION_NUM_THREADS", "2"}})->hints,
