@@ -135,9 +135,14 @@ def main():
         return report.close()
     for (profile, needs), members in groups(cases):
         chosen = _split(members, arguments, profile, report)
-        if chosen:
+        if not chosen:
+            continue
+        try:
             with Server(arguments.launch, profile, needs) as server:
                 _run_profile(chosen, server, arguments, report)
+        except RuntimeError as error:
+            for case in chosen:
+                report.add(case, outcome.FAILED, [f"no server: {error}"])
     return report.close()
 
 
