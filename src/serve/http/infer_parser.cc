@@ -304,7 +304,7 @@ class InferParser {
   }
 
   base::Status ParseInputParameters(InputDraft* draft) {
-    return ParseParameters([this, draft](const std::string& name, host::ParameterValue value) {
+    return ParseParameters([draft](const std::string& name, host::ParameterValue value) {
       if (name == "binary_data_size") return ReadSize(name, value, &draft->binary_size);
       if (name.starts_with("shared_memory_")) return NoSharedMemory();
       return base::OkStatus();
