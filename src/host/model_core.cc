@@ -50,6 +50,12 @@ base::Status ModelCore::Start(const ModelConfig& config, const engines::ModelSpe
   STOKER_ASSIGN_OR_RETURN(engine_model_, engine->Load(spec));
   traits_ = engine_model_->traits();
   STOKER_ASSIGN_OR_RETURN(auto batching, MakeDynamicConfig(config, services_.queue_rows_max));
+  // Sizes that nobody asked for are the engine's to advise, unless the configuration waits for company.
+  const int64_t rows_advised = engine_model_->rows_advised();
+  if (batching.batching && config.dynamic_batching.sizes_by_default && batching.max_queue_delay_ns == 0 &&
+      rows_advised > 0) {
+    batching.preferred_batch_sizes = {std::min(rows_advised, batching.max_batch_size)};
+  }
   inline_capable_ = traits_.run_inline && !batching.preserve_ordering &&
                     (!batching.batching || batching.max_queue_delay_ns == 0);
   const std::string name = base::StrCat(config.name, ":", spec.version);

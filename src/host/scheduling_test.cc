@@ -184,7 +184,8 @@ TEST_F(SchedulingTest, CancellingARunningRequestDropsItsAnswer) {
   engine_.HoldRuns(false);
   Submit(2);
   EXPECT_TRUE(Answers(1)[0].status.ok());
-  EXPECT_EQ(host().requests_in_flight(), 0u);
+  // A request is counted out after its answer was given; that it ever is, is the point.
+  while (host().requests_in_flight() != 0) std::this_thread::yield();
 }
 
 TEST_F(SchedulingTest, ACancelledRequestIsNotTakenAtAll) {

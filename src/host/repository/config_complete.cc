@@ -43,7 +43,8 @@ bool FindByFile(const CompletionContext& context, EngineSet* engines, ModelConfi
     for (const std::string_view filename : engine->default_filenames()) {
       std::error_code error;
       if (!std::filesystem::exists(std::filesystem::path(context.version_path) / filename, error)) continue;
-      config->set_backend(std::string(engine->backend_for(filename)));
+      // What the configuration says stands: an ONNX file may be meant for another backend than its usual one.
+      if (config->backend().empty()) config->set_backend(std::string(engine->backend_for(filename)));
       if (config->default_model_filename().empty()) config->set_default_model_filename(std::string(filename));
       return true;
     }
@@ -67,7 +68,8 @@ TensorSpec ListedTensor(const Tensor& tensor) {
   TensorSpec spec;
   spec.name = tensor.name();
   spec.type = static_cast<tensor::DataType>(tensor.data_type());
-  for (const int64_t dim : tensor.has_reshape() ? tensor.reshape().shape() : tensor.dims()) spec.dims.Append(dim);
+  for (const int64_t dim : tensor.has_reshape() ? tensor.reshape().shape() : tensor.dims())
+    spec.dims.Append(dim);
   return spec;
 }
 

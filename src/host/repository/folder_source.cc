@@ -113,10 +113,12 @@ class FolderSource final : public ModelSource {
     std::vector<std::string> warnings;
     STOKER_RETURN_IF_ERROR(CheckSupported(parsed, &warnings));
     const bool counted = parsed.config.instance_group_size() > 0;
+    const bool sized = parsed.config.dynamic_batching().preferred_batch_size_size() > 0;
     STOKER_RETURN_IF_ERROR(Complete(listing, versions, &parsed));
     STOKER_ASSIGN_OR_RETURN(definition.config, ToValues(parsed));
     definition.config.warnings = std::move(warnings);
     if (!counted) definition.config.instance_count = 0;  // the engine advises
+    definition.config.dynamic_batching.sizes_by_default = !sized;
     definition.config.json = ConfigToJson(parsed.config);
     definition.config.message = parsed.config.SerializeAsString();
     STOKER_RETURN_IF_ERROR(ReadLabels(listing, &definition));

@@ -46,6 +46,7 @@ struct QueuePolicyConfig {
 
 struct DynamicBatchingConfig {
   std::vector<int64_t> preferred_batch_sizes;
+  bool sizes_by_default = false;  // none were configured: {max_batch_size} stands for them
   uint64_t max_queue_delay_us = 0;
   bool preserve_ordering = false;
   uint64_t priority_levels = 0;
