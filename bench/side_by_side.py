@@ -17,7 +17,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BIN = os.path.join(ROOT, "build", "bin")
+BIN = os.environ.get("STOKER_BIN") or os.path.join(ROOT, "build", "bin")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
