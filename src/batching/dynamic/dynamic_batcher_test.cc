@@ -1,7 +1,7 @@
 // The rules of dynamic batching as scripts (batcher_script.h): forming batches, shapes, priorities,
 // cancellation, configuration.
 
-#include "dynamic/batcher_script.h"
+#include "testing/batcher_script.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // Queue policies, deadlines and the known faults of other servers, as scripts (batcher_script.h).
 
-#include "dynamic/batcher_script.h"
+#include "testing/batcher_script.h"
 
 #include <string>
 #include <vector>

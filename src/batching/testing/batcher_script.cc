@@ -1,4 +1,4 @@
-#include "dynamic/batcher_script.h"
+#include "testing/batcher_script.h"
 
 #include <sstream>
 #include <utility>
