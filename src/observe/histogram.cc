@@ -25,7 +25,8 @@ Histogram::Histogram(std::vector<double> upper_bounds)
 Histogram::~Histogram() = default;
 
 void Histogram::Observe(double value) {
-  const auto bucket = std::lower_bound(upper_bounds_.begin(), upper_bounds_.end(), value) - upper_bounds_.begin();
+  const auto bucket =
+      std::lower_bound(upper_bounds_.begin(), upper_bounds_.end(), value) - upper_bounds_.begin();
   Shard& shard = shards_[ThreadShard() % kHistogramShards];
   shard.counts[static_cast<size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);
   double old = shard.sum.load(std::memory_order_relaxed);

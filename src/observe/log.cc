@@ -36,11 +36,11 @@ std::string Prefix(LogFormat format, LogLevel level, int64_t wall_ns) {
   const auto thread = static_cast<int>(syscall(SYS_gettid));
   char out[80];
   if (format == LogFormat::kIso8601) {
-    std::snprintf(out, sizeof(out), "%04d-%02d-%02dT%02d:%02d:%02dZ %c %d ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
-                  t.tm_hour, t.tm_min, t.tm_sec, letter, thread);
+    std::snprintf(out, sizeof(out), "%04d-%02d-%02dT%02d:%02d:%02dZ %c %d ", t.tm_year + 1900, t.tm_mon + 1,
+                  t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, letter, thread);
   } else {
-    std::snprintf(out, sizeof(out), "%c%02d%02d %02d:%02d:%02d.%06d %d ", letter, t.tm_mon + 1, t.tm_mday, t.tm_hour,
-                  t.tm_min, t.tm_sec, micros, thread);
+    std::snprintf(out, sizeof(out), "%c%02d%02d %02d:%02d:%02d.%06d %d ", letter, t.tm_mon + 1, t.tm_mday,
+                  t.tm_hour, t.tm_min, t.tm_sec, micros, thread);
   }
   return out;
 }
@@ -48,8 +48,9 @@ std::string Prefix(LogFormat format, LogLevel level, int64_t wall_ns) {
 std::string RfcTime(int64_t wall_ns) {
   const tm t = Split(wall_ns);
   char out[64];
-  std::snprintf(out, sizeof(out), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
-                t.tm_hour, t.tm_min, t.tm_sec, static_cast<int>(wall_ns % base::kNsPerSecond / base::kNsPerMs));
+  std::snprintf(out, sizeof(out), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", t.tm_year + 1900, t.tm_mon + 1,
+                t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec,
+                static_cast<int>(wall_ns % base::kNsPerSecond / base::kNsPerMs));
   return out;
 }
 
@@ -70,7 +71,8 @@ void AppendOneLine(std::string* out, std::string_view text) {
   }
 }
 
-std::string RenderJson(LogLevel level, int64_t wall_ns, std::string_view message, std::initializer_list<LogField> fields) {
+std::string RenderJson(LogLevel level, int64_t wall_ns, std::string_view message,
+                       std::initializer_list<LogField> fields) {
   std::string out;
   base::JsonWriter json(&out);
   json.BeginObject();
@@ -121,7 +123,8 @@ struct Log::State {
   std::function<void(std::string_view)> sink;
 
   void Publish(const LogSettings& s) {
-    enabled = (s.verbose_level > 0 ? 1u : 0u) | (s.info ? 2u : 0u) | (s.warning ? 4u : 0u) | (s.error ? 8u : 0u);
+    enabled =
+        (s.verbose_level > 0 ? 1u : 0u) | (s.info ? 2u : 0u) | (s.warning ? 4u : 0u) | (s.error ? 8u : 0u);
     verbose = s.verbose_level;
   }
 
@@ -150,8 +153,9 @@ base::Result<std::unique_ptr<Log>> Log::Open(LogSettings settings) {
   if (!settings.file.empty()) {
     state->fd = ::open(settings.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (state->fd < 0) {
-      return base::InvalidArgument(base::StrCat("cannot open the log file ", base::Quoted(settings.file), ": ",
-                                                std::strerror(errno), "; choose another with --log-file"));
+      return base::InvalidArgument(base::StrCat("cannot open the log file ", base::Quoted(settings.file),
+                                                ": ", std::strerror(errno),
+                                                "; choose another with --log-file"));
     }
   }
   state->Publish(settings);
@@ -174,7 +178,8 @@ std::unique_ptr<Log> Log::ToFunction(LogSettings settings, std::function<void(st
 }
 
 bool Log::Enabled(LogLevel level, uint32_t verbosity) const {
-  if ((state_->enabled.load(std::memory_order_relaxed) & (1u << static_cast<unsigned>(level))) == 0) return false;
+  if ((state_->enabled.load(std::memory_order_relaxed) & (1u << static_cast<unsigned>(level))) == 0)
+    return false;
   return level != LogLevel::kVerbose || verbosity <= state_->verbose.load(std::memory_order_relaxed);
 }
 
@@ -195,7 +200,8 @@ LogSettings Log::settings() const {
 base::Status Log::Apply(const LogSettings& settings) {
   base::MutexLock lock(&state_->mutex);
   if (settings.file != state_->settings.file) {
-    return base::InvalidArgument("log_file cannot be changed while the server runs; start it with --log-file");
+    return base::InvalidArgument(
+        "log_file cannot be changed while the server runs; start it with --log-file");
   }
   state_->settings = settings;
   state_->Publish(settings);

@@ -13,7 +13,8 @@ namespace {
 
 std::vector<std::string> Lines(LogSettings settings, const std::function<void(Log&)>& write) {
   std::vector<std::string> lines;
-  const auto log = Log::ToFunction(std::move(settings), [&lines](std::string_view line) { lines.emplace_back(line); });
+  const auto log =
+      Log::ToFunction(std::move(settings), [&lines](std::string_view line) { lines.emplace_back(line); });
   write(*log);
   return lines;
 }
@@ -21,8 +22,8 @@ std::vector<std::string> Lines(LogSettings settings, const std::function<void(Lo
 TEST(LogTest, WritesTritonsDefaultFormat) {
   const auto lines = Lines({}, [](Log& log) { log.Info("loaded", {{"model", "m"}, {"ms", int64_t{12}}}); });
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_TRUE(std::regex_match(
-      lines[0], std::regex(R"(I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ loaded model="m" ms=12\n)")))
+  EXPECT_TRUE(
+      std::regex_match(lines[0], std::regex(R"(I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ loaded model="m" ms=12\n)")))
       << lines[0];
 }
 

@@ -49,7 +49,8 @@ TEST(HistogramTest, CountEqualsInfBucketUnderConcurrency) {
 class RegistryTest : public ::testing::Test {
  protected:
   RegistryTest() {
-    registry_.Declare("nv_inference_count", MetricType::kCounter, "Number of inferences\nper \"model\" \\ version");
+    registry_.Declare("nv_inference_count", MetricType::kCounter,
+                      "Number of inferences\nper \"model\" \\ version");
     registry_.Declare("stoker_things_total", MetricType::kCounter, "Things");
     registry_.Declare("stoker_wait_seconds", MetricType::kHistogram, "Waiting");
     registry_.Declare("stoker_depth", MetricType::kGauge, "Depth");
@@ -108,7 +109,8 @@ TEST_F(RegistryTest, ForgetsSeriesWhoseHandleIsGone) {
 
 TEST_F(RegistryTest, BoundsTheSeriesOfAFamily) {
   std::vector<std::shared_ptr<Counter>> held;
-  for (int i = 0; i < 10'100; ++i) held.push_back(registry_.AddCounter("stoker_things_total", {{"i", std::to_string(i)}}));
+  for (int i = 0; i < 10'100; ++i)
+    held.push_back(registry_.AddCounter("stoker_things_total", {{"i", std::to_string(i)}}));
   EXPECT_LE(registry_.series(), 10'001u + 3u);
   EXPECT_EQ(held[10'050], held[10'099]);
 }
@@ -116,15 +118,19 @@ TEST_F(RegistryTest, BoundsTheSeriesOfAFamily) {
 TEST(NegotiationTest, FollowsQualityAndVersion) {
   const auto open = TextFormat::kOpenMetrics100;
   const auto text = TextFormat::kPrometheus004;
-  EXPECT_EQ(NegotiateFormat("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
-                            "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"),
-            open);
+  EXPECT_EQ(
+      NegotiateFormat(
+          "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+          "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"),
+      open);
   EXPECT_EQ(NegotiateFormat(""), text);
   EXPECT_EQ(NegotiateFormat("*/*"), text);
   EXPECT_EQ(NegotiateFormat("application/json"), text);
   EXPECT_EQ(NegotiateFormat("text/plain, application/openmetrics-text; version=1.0.0; q=0.2"), text);
   EXPECT_EQ(NegotiateFormat("application/openmetrics-text; version=9.9"), text);
-  EXPECT_EQ(NegotiateFormat("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.6, text/plain;q=0.3"), open);
+  EXPECT_EQ(NegotiateFormat(
+                "application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.6, text/plain;q=0.3"),
+            open);
 }
 
 }  // namespace

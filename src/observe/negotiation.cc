@@ -32,7 +32,9 @@ Offer ReadEntry(std::string_view entry) {
     std::string_view parameter = Cut(&entry, ';');
     const std::string_view key = Cut(&parameter, '=');
     if (key == "version") version_fits = parameter == "1.0.0" || parameter == "\"1.0.0\"";
-    if (key == "q" && std::from_chars(parameter.data(), parameter.data() + parameter.size(), offer.quality).ec != std::errc()) {
+    if (key == "q" &&
+        std::from_chars(parameter.data(), parameter.data() + parameter.size(), offer.quality).ec !=
+            std::errc()) {
       offer.quality = 0;
     }
   }

@@ -86,7 +86,8 @@ void AppendSample(std::string* out, std::string_view name, const std::string& la
   StrAppend(out, name, labels.empty() ? "" : WithLabel(labels, ""), " ", Number(value), "\n");
 }
 
-void AppendHistogram(std::string* out, std::string_view name, const std::string& labels, const Histogram& histogram) {
+void AppendHistogram(std::string* out, std::string_view name, const std::string& labels,
+                     const Histogram& histogram) {
   const auto snapshot = histogram.Read();
   for (size_t i = 0; i < snapshot.cumulative.size(); ++i) {
     const bool last = i == histogram.upper_bounds().size();
@@ -129,7 +130,8 @@ struct Registry::State {
     const auto family = families.find(name);
     CHECK(family != families.end() && family->second.type == type);
     auto& series = family->second.series;
-    if (series.size() >= kSeriesMax) std::erase_if(series, [](const auto& entry) { return entry.second.gone(); });
+    if (series.size() >= kSeriesMax)
+      std::erase_if(series, [](const auto& entry) { return entry.second.gone(); });
     std::string text = LabelText(labels);
     if (series.size() >= kSeriesMax && !series.contains(text)) text = "overflow=\"true\"";
     return series[text];
@@ -163,7 +165,8 @@ std::shared_ptr<Gauge> Registry::AddGauge(std::string_view family, Labels labels
   return gauge;
 }
 
-std::shared_ptr<Histogram> Registry::AddHistogram(std::string_view family, Labels labels, std::vector<double> upper_bounds) {
+std::shared_ptr<Histogram> Registry::AddHistogram(std::string_view family, Labels labels,
+                                                  std::vector<double> upper_bounds) {
   base::MutexLock lock(&state_->mutex);
   Series& series = state_->Slot(family, MetricType::kHistogram, labels);
   auto histogram = series.histogram.lock();
@@ -171,7 +174,8 @@ std::shared_ptr<Histogram> Registry::AddHistogram(std::string_view family, Label
   return histogram;
 }
 
-std::shared_ptr<void> Registry::AddCallback(std::string_view family, Labels labels, std::function<double()> read) {
+std::shared_ptr<void> Registry::AddCallback(std::string_view family, Labels labels,
+                                            std::function<double()> read) {
   base::MutexLock lock(&state_->mutex);
   const auto found = state_->families.find(family);
   CHECK(found != state_->families.end());

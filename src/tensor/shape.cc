@@ -30,14 +30,18 @@ Shape Shape::WithLeading(int64_t dim) const {
   return out;
 }
 
-bool Shape::has_wildcard() const { return std::any_of(begin(), end(), [](int64_t d) { return d < 0; }); }
+bool Shape::has_wildcard() const {
+  return std::any_of(begin(), end(), [](int64_t d) { return d < 0; });
+}
 
 base::Result<int64_t> Shape::ElementCount(size_t element_size) const {
   int64_t count = 1;
   for (const int64_t dim : dims()) {
-    if (dim < 0) return base::InvalidArgument(base::StrCat("shape ", ToString(), " has a negative dimension"));
+    if (dim < 0)
+      return base::InvalidArgument(base::StrCat("shape ", ToString(), " has a negative dimension"));
     if (__builtin_mul_overflow(count, dim, &count)) {
-      return base::InvalidArgument(base::StrCat("shape ", ToString(), " has more elements than 63 bits can count"));
+      return base::InvalidArgument(
+          base::StrCat("shape ", ToString(), " has more elements than 63 bits can count"));
     }
   }
   int64_t bytes = 0;

@@ -15,18 +15,20 @@ base::Status CheckElements(std::string_view name, const Tensor& tensor, int64_t 
   int64_t found = 0;
   while (found < wanted && reader.Next(&element)) ++found;
   if (!reader.ok()) {
-    return base::InvalidArgument(StrCat("incomplete string data for inference input '", name, "': element ", found,
-                                        " at byte ", reader.consumed(), " of ", tensor.bytes.size(),
-                                        " is cut short; each element is a 4-byte little-endian length and its bytes"));
+    return base::InvalidArgument(
+        StrCat("incomplete string data for inference input '", name, "': element ", found, " at byte ",
+               reader.consumed(), " of ", tensor.bytes.size(),
+               " is cut short; each element is a 4-byte little-endian length and its bytes"));
   }
   if (found != wanted) {
-    return base::InvalidArgument(StrCat("unexpected number of string elements ", found, " for inference input '",
-                                        name, "', expecting ", wanted, " for shape ", tensor.shape.ToString()));
+    return base::InvalidArgument(StrCat("unexpected number of string elements ", found,
+                                        " for inference input '", name, "', expecting ", wanted,
+                                        " for shape ", tensor.shape.ToString()));
   }
   if (reader.consumed() != tensor.bytes.size()) {
     return base::InvalidArgument(StrCat("unexpected number of string elements for inference input '", name,
-                                        "', expecting ", wanted, " for shape ", tensor.shape.ToString(), ", got ",
-                                        tensor.bytes.size() - reader.consumed(), " bytes more"));
+                                        "', expecting ", wanted, " for shape ", tensor.shape.ToString(),
+                                        ", got ", tensor.bytes.size() - reader.consumed(), " bytes more"));
   }
   return base::OkStatus();
 }
@@ -39,9 +41,9 @@ base::Status CheckBytes(std::string_view name, const Tensor& tensor) {
   if (tensor.type == DataType::kBytes) return CheckElements(name, tensor, count);
   const size_t wanted = static_cast<size_t>(count) * element_size;
   if (tensor.bytes.size() != wanted) {
-    return base::InvalidArgument(StrCat("unexpected total byte size ", tensor.bytes.size(), " for input '", name,
-                                        "', expecting ", wanted, " for shape ", tensor.shape.ToString(), " of ",
-                                        ProtocolName(tensor.type)));
+    return base::InvalidArgument(StrCat("unexpected total byte size ", tensor.bytes.size(), " for input '",
+                                        name, "', expecting ", wanted, " for shape ", tensor.shape.ToString(),
+                                        " of ", ProtocolName(tensor.type)));
   }
   return base::OkStatus();
 }

@@ -63,7 +63,11 @@ TEST(TensorTest, ChecksStringElements) {
   for (size_t cut = 1; cut < data.size(); ++cut) {
     EXPECT_FALSE(CheckBytes("s", Make(DataType::kBytes, {2}, data.substr(0, cut))).ok()) << cut;
   }
-  EXPECT_FALSE(CheckBytes("s", Make(DataType::kBytes, {1}, std::string("\xff\xff\xff\xff" "a", 5))).ok());
+  EXPECT_FALSE(CheckBytes("s", Make(DataType::kBytes, {1},
+                                    std::string("\xff\xff\xff\xff"
+                                                "a",
+                                                5)))
+                   .ok());
 }
 
 }  // namespace

@@ -27,32 +27,32 @@ namespace stoker::host {
 enum class ControlMode : uint8_t { kNone, kPoll, kExplicit };
 
 struct HostOptions {
-  std::vector<std::string> repositories;       // folders of models
-  std::string single_model_file;               // `stoker serve model.onnx`: that file is the only model
+  std::vector<std::string> repositories;  // folders of models
+  std::string single_model_file;          // `stoker serve model.onnx`: that file is the only model
   ControlMode control_mode = ControlMode::kNone;
-  std::vector<std::string> startup_models;     // with kExplicit; "*" alone: all
+  std::vector<std::string> startup_models;  // with kExplicit; "*" alone: all
   int64_t poll_interval_ns = 15'000'000'000;
-  std::string config_name;                     // picks configs/<name>.pbtxt
+  std::string config_name;  // picks configs/<name>.pbtxt
   bool strict_readiness = true;
-  bool exit_on_error = true;                   // Start fails when a model fails
+  bool exit_on_error = true;  // Start fails when a model fails
   bool disable_auto_complete = false;
   int load_threads = 4;
   int cores = 1;
   std::map<std::string, std::map<std::string, std::string>> backend_config;  // backend → key → value
-  bool latency_counters = true;                // the nv_*_duration_us families (metrics option counter_latencies)
-  size_t queue_rows_max = 100'000;             // waiting requests of one model, our own bound
-  size_t output_bytes_max = 4ull << 30;        // of one run
+  bool latency_counters = true;          // the nv_*_duration_us families (metrics option counter_latencies)
+  size_t queue_rows_max = 100'000;       // waiting requests of one model, our own bound
+  size_t output_bytes_max = 4ull << 30;  // of one run
 };
 
 struct ModelIndexEntry {
-  std::string name, version, state, reason;    // version and state empty: never loaded
+  std::string name, version, state, reason;  // version and state empty: never loaded
 };
 
 struct LoadRequest {
   std::string model;
-  std::optional<std::string> config_json;      // parameter "config"
+  std::optional<std::string> config_json;                  // parameter "config"
   std::vector<std::pair<std::string, base::Bytes>> files;  // parameter "file:<version>/<path>" → content
-  bool force = false;                          // reload although nothing changed
+  bool force = false;                                      // reload although nothing changed
 };
 
 /// What a banner or a doctor wants to say of a served model.
@@ -69,7 +69,7 @@ class Host {
     base::Clock* clock = nullptr;
     observe::Registry* metrics = nullptr;
     observe::Log* log = nullptr;
-    std::string engine_folder;                 // where engine modules lie; empty: beside the executable
+    std::string engine_folder;  // where engine modules lie; empty: beside the executable
   };
 
   static base::Result<std::unique_ptr<Host>> Make(HostOptions options, Dependencies dependencies);
@@ -97,7 +97,8 @@ class Host {
   virtual std::vector<ModelIndexEntry> Index(bool ready_only) const = 0;
 
   /// Of one model (all its loaded versions, or one), or of all models for an empty name.
-  virtual base::Result<std::vector<ModelStatistics>> Statistics(std::string_view name, std::string_view version) const = 0;
+  virtual base::Result<std::vector<ModelStatistics>> Statistics(std::string_view name,
+                                                                std::string_view version) const = 0;
   virtual std::vector<ModelSummary> Summaries() const = 0;
 
   /// Readiness drops at once; requests still taken are answered until `EndAdmission`.

@@ -15,7 +15,7 @@ namespace stoker::host {
 struct TensorInfo {
   std::string name;
   tensor::DataType type = tensor::DataType::kInvalid;
-  tensor::Shape dims;      // from the configuration, without the batch dimension
+  tensor::Shape dims;            // from the configuration, without the batch dimension
   tensor::Shape metadata_shape;  // as metadata shows it: with a leading -1 when there is a batch dimension
   bool optional = false;
   bool ragged = false;

@@ -23,7 +23,11 @@ struct IoConfig {
 
 struct BatchInputConfig {
   enum class Kind : uint8_t {
-    kElementCount, kAccumulatedElementCount, kAccumulatedElementCountWithZero, kMaxElementCountAsShape, kItemShape,
+    kElementCount,
+    kAccumulatedElementCount,
+    kAccumulatedElementCountWithZero,
+    kMaxElementCountAsShape,
+    kItemShape,
     kItemShapeFlatten
   };
   Kind kind = Kind::kElementCount;

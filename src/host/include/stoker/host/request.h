@@ -65,15 +65,15 @@ struct InferRequest {
   CorrelationId correlation;
   bool sequence_start = false;
   bool sequence_end = false;
-  uint64_t priority = 0;           // 0: the model's default
-  uint64_t timeout_us = 0;         // the protocol's queue timeout; 0: none
-  int64_t deadline_ns = 0;         // monotonic; from grpc-timeout; 0: none
-  int64_t received_ns = 0;         // monotonic; when the door began to read it
+  uint64_t priority = 0;              // 0: the model's default
+  uint64_t timeout_us = 0;            // the protocol's queue timeout; 0: none
+  int64_t deadline_ns = 0;            // monotonic; from grpc-timeout; 0: none
+  int64_t received_ns = 0;            // monotonic; when the door began to read it
   std::vector<Parameter> parameters;  // what the model may see: reserved ones are taken out
   std::vector<InferInput> inputs;
   std::vector<std::string_view> requested_outputs;  // empty: all
-  std::shared_ptr<const void> owner;       // keeps names alive (tensors own their bytes)
-  std::shared_ptr<Cancellation> cancellation;  // may be null
+  std::shared_ptr<const void> owner;                // keeps names alive (tensors own their bytes)
+  std::shared_ptr<Cancellation> cancellation;       // may be null
 };
 
 /// Nanoseconds that a request spent in each step; what statistics and receipts are made of.
@@ -86,8 +86,8 @@ struct RequestTiming {
 };
 
 struct InferOutput {
-  size_t index = 0;        // into Model::outputs()
-  tensor::Tensor tensor;   // shape as the client shall see it (batch dimension included)
+  size_t index = 0;       // into Model::outputs()
+  tensor::Tensor tensor;  // shape as the client shall see it (batch dimension included)
 };
 
 /// One answer of 0..n to a request.
@@ -95,8 +95,8 @@ struct InferResponse {
   base::Status status;               // an error: outputs are empty
   std::vector<InferOutput> outputs;  // only requested ones
   std::vector<Parameter> parameters;
-  bool final = true;                 // no further one follows
-  bool empty = false;                // final marker of a stream without content
+  bool final = true;   // no further one follows
+  bool empty = false;  // final marker of a stream without content
   RequestTiming timing;
 };
 

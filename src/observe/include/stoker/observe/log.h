@@ -22,7 +22,7 @@ struct LogField {
 
 /// What the logging extension shows and sets.
 struct LogSettings {
-  std::string file;           // empty: stderr. Fixed at start: no run-time file paths
+  std::string file;  // empty: stderr. Fixed at start: no run-time file paths
   bool info = true;
   bool warning = true;
   bool error = true;
@@ -42,9 +42,15 @@ class Log {
 
   bool Enabled(LogLevel level, uint32_t verbosity = 1) const;
   void Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
-  void Info(std::string_view message, std::initializer_list<LogField> fields = {}) { Write(LogLevel::kInfo, message, fields); }
-  void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) { Write(LogLevel::kWarning, message, fields); }
-  void Error(std::string_view message, std::initializer_list<LogField> fields = {}) { Write(LogLevel::kError, message, fields); }
+  void Info(std::string_view message, std::initializer_list<LogField> fields = {}) {
+    Write(LogLevel::kInfo, message, fields);
+  }
+  void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) {
+    Write(LogLevel::kWarning, message, fields);
+  }
+  void Error(std::string_view message, std::initializer_list<LogField> fields = {}) {
+    Write(LogLevel::kError, message, fields);
+  }
 
   LogSettings settings() const;
   /// Changes everything but the file (kInvalidArgument when that differs).

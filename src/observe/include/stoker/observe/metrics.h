@@ -89,7 +89,8 @@ class Registry {
   /// `series_max` series a family: beyond it a shared overflow series is given and counted.
   std::shared_ptr<Counter> AddCounter(std::string_view family, Labels labels);
   std::shared_ptr<Gauge> AddGauge(std::string_view family, Labels labels);
-  std::shared_ptr<Histogram> AddHistogram(std::string_view family, Labels labels, std::vector<double> upper_bounds);
+  std::shared_ptr<Histogram> AddHistogram(std::string_view family, Labels labels,
+                                          std::vector<double> upper_bounds);
   /// A gauge or counter read by calling `read` at each scrape, until the returned handle is dropped
   /// (which waits for a running call).
   std::shared_ptr<void> AddCallback(std::string_view family, Labels labels, std::function<double()> read);
