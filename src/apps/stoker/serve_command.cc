@@ -10,6 +10,7 @@
 #include <stoker/base/clock.h>
 #include <stoker/base/executor.h>
 #include <stoker/base/str_cat.h>
+#include <stoker/base/thread.h>
 #include <stoker/device/cpu.h>
 #include <stoker/device/gpu.h>
 #include <stoker/net/event_loop.h>
@@ -28,6 +29,9 @@ using base::StrCat;
 
 constexpr int kExitFailed = 1;
 constexpr int kExitArguments = 2;
+constexpr int64_t kLookNs = 5 * base::kNsPerMs;
+/// For the clients of requests that did not finish to take their refusals.
+constexpr int64_t kRefusalNs = base::kNsPerSecond;
 
 /// Everything a running server is made of, in the order in which it is made; it ends in reverse.
 struct Server {
@@ -84,7 +88,8 @@ base::Status OpenDoors(const ServeOptions& options, Server* server) {
   return base::OkStatus();
 }
 
-base::Status Start(const ServeOptions& options, Server* server) {
+/// Everything but the models.
+base::Status Open(const ServeOptions& options, Server* server) {
   STOKER_ASSIGN_OR_RETURN(server->log, observe::Log::Open(options.log));
   for (const auto& warning : options.warnings) server->log->Warning(warning);
   server->metrics = std::make_unique<observe::Registry>();
@@ -99,9 +104,38 @@ base::Status Start(const ServeOptions& options, Server* server) {
   server->executor = std::make_unique<base::Executor>(pool);
   // Ports are bound before models load, so that a busy port is told at once; health and metadata
   // answer "not ready" meanwhile.
-  STOKER_RETURN_IF_ERROR(OpenDoors(options, server));
-  return server->host->Start();
+  return OpenDoors(options, server);
 }
+
+[[noreturn]] void EndAtOnce() {
+  std::fputs("stoker serve: second signal, ending at once\n", stderr);
+  _exit(kExitFailed);
+}
+
+/// Loads the models on a thread of its own, so that a signal is heard meanwhile.
+class Loading {
+ public:
+  explicit Loading(host::Host* host)
+      : thread_("serve/load", [this, host] {
+          status_ = host->Start();
+          ended_.store(true, std::memory_order_release);
+        }) {}
+
+  /// Waits for the end of loading; the signal that came before it, or 0.
+  int WaitForEndOrSignal(ShutdownSignals* signals) {
+    while (!ended_.load(std::memory_order_acquire)) {
+      if (const int signal = signals->Wait(kLookNs); signal != 0) return signal;
+    }
+    thread_.Join();
+    return 0;
+  }
+  const base::Status& status() const { return status_; }
+
+ private:
+  std::atomic<bool> ended_{false};
+  base::Status status_;
+  base::Thread thread_;
+};
 
 size_t OpenConnections(const Server& server) {
   size_t count = 0;
@@ -110,28 +144,33 @@ size_t OpenConnections(const Server& server) {
   return count;
 }
 
-/// Readiness drops, connections close after their answers, running requests get `exit_timeout_s`.
-/// False when a second signal cut it short.
-bool ShutDown(const ServeOptions& options, ShutdownSignals* signals, Server* server) {
-  const int64_t deadline = base::Clock::Real().NowNs() + options.exit_timeout_s * base::kNsPerSecond;
+/// Readiness drops, connections close after their answers, running requests get `exit_timeout_s`. A second
+/// signal ends the process. False when requests were still running.
+bool ShutDown(const ServeOptions& options, int signal, ShutdownSignals* signals, Server* server) {
+  server->log->Info("shutting down",
+                    {{"signal", int64_t{signal}}, {"exit_timeout_s", options.exit_timeout_s}});
+  base::Clock& clock = base::Clock::Real();
+  int64_t deadline = clock.NowNs() + options.exit_timeout_s * base::kNsPerSecond;
   server->host->BeginShutdown();
   if (server->http) server->http->Drain();
   if (server->grpc) server->grpc->Drain();
   std::atomic<bool> drained{false};
-  base::ExecutorOptions one;
-  one.name = "drain";
-  base::Executor drainer(one);
-  const base::Status started = drainer.Submit([server, deadline, &drained] {
+  bool clean = true;
+  base::Thread drainer("serve/drain", [&] {
     const base::Status status = server->host->Drain(deadline);
     if (!status.ok()) server->log->Warning(status.message());
-    drained = true;
+    clean = status.ok();
+    drained.store(true, std::memory_order_release);
   });
-  if (!started.ok()) return true;
-  constexpr int64_t kLook = 5 * base::kNsPerMs;
-  while (!drained || (OpenConnections(*server) > 0 && base::Clock::Real().NowNs() < deadline)) {
-    if (signals->Wait(kLook) != 0) return false;
+  while (!drained.load(std::memory_order_acquire)) {
+    if (signals->Wait(kLookNs) != 0) EndAtOnce();
   }
-  return true;
+  drainer.Join();
+  if (!clean) deadline = clock.NowNs() + kRefusalNs;
+  while (OpenConnections(*server) > 0 && clock.NowNs() < deadline) {
+    if (signals->Wait(kLookNs) != 0) EndAtOnce();
+  }
+  return clean;
 }
 
 Machine DescribeMachine(const ServeOptions& options) {
@@ -160,9 +199,17 @@ int ServeCommand(const std::vector<std::string>& arguments) {
   RaiseFileLimit();
   if (options->host.cores == 0) options->host.cores = device::GrantedCpu().cores;
   Server server;
-  const base::Status started = Start(*options, &server);
-  if (!started.ok()) {
-    std::fprintf(stderr, "stoker serve: %s\n", started.message().c_str());
+  if (const base::Status opened = Open(*options, &server); !opened.ok()) {
+    std::fprintf(stderr, "stoker serve: %s\n", opened.message().c_str());
+    return kExitFailed;
+  }
+  auto loading = std::make_unique<Loading>(server.host.get());
+  if (const int signal = loading->WaitForEndOrSignal(&signals); signal != 0) {
+    ShutDown(*options, signal, &signals, &server);
+    _exit(0);  // a load cannot be taken back, and may take long
+  }
+  if (!loading->status().ok()) {
+    std::fprintf(stderr, "stoker serve: %s\n", loading->status().message().c_str());
     return kExitFailed;
   }
   const Ports ports{server.http ? server.http->port() : uint16_t{0},
@@ -172,12 +219,9 @@ int ServeCommand(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
 
   const int signal = signals.Wait(-1);
-  server.log->Info("shutting down",
-                   {{"signal", int64_t{signal}}, {"exit_timeout_s", options->exit_timeout_s}});
-  if (!ShutDown(*options, &signals, &server)) {
-    std::fputs("stoker serve: second signal, ending at once\n", stderr);
-    _exit(kExitFailed);
-  }
+  const bool clean = ShutDown(*options, signal, &signals, &server);
+  if (!clean) _exit(0);  // their engines still run: nothing can be taken apart under them
+  signals.Release();
   return 0;
 }
 

@@ -41,4 +41,9 @@ int ShutdownSignals::Wait(int64_t timeout_ns) {
   }
 }
 
+void ShutdownSignals::Release() {
+  const sigset_t set = Watched();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 }  // namespace stoker::apps

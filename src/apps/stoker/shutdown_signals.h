@@ -11,6 +11,8 @@ class ShutdownSignals {
   ShutdownSignals();
   /// Waits until one comes and returns its number; 0 when `timeout_ns` ran out first (negative: never).
   int Wait(int64_t timeout_ns);
+  /// From now on a signal ends the process.
+  void Release();
 };
 
 }  // namespace stoker::apps
