@@ -152,8 +152,10 @@ base::Status HostImpl::Start() {
         StrCat("failed to load all models (--exit-on-error=false serves the rest):", progress->failures));
   }
   started_.store(true, std::memory_order_release);
-  if (options_.control_mode == ControlMode::kPoll)
-    poller_ = base::Thread("host/poll", [this] { PollLoop(); });
+  if (options_.control_mode == ControlMode::kPoll) {
+    base::MutexLock polling(&mutex_);  // BeginShutdown may come meanwhile
+    if (!stop_polling_) poller_ = base::Thread("host/poll", [this] { PollLoop(); });
+  }
   return base::OkStatus();
 }
 
