@@ -278,26 +278,39 @@ def test_idle_server_ends_with_zero(models, ending):
 
 @pytest.mark.parametrize("grace_s", [0, 1])
 def test_grace_is_bounded(models, grace_s):
-    models.add("slow", identity_config(batch=1, delay_ms=60_000))
+    """What does not finish in time is refused, so that its client may ask elsewhere."""
+    models.add("slow", identity_config(batch=1, delay_ms=60_000, extra="instance_group { count: 1 }\n"))
     with Server(models, f"--exit-timeout-secs={grace_s}") as server:
-        request = Request(server)
-        time.sleep(0)
-        until(lambda: server.get("/v2/health/live").status == 200, "live")
+        requests = [Request(server) for _ in range(2)]
+        until(lambda: waiting(server, "slow") == 1, "one runs, one waits")
         server.process.send_signal(signal.SIGTERM)
-        code = server.process.wait(45)
-        assert code in (0, 1), server.log()  # it ended by itself, not by a crash
-        request.connection.close()
+        for request in requests:
+            status, body, _ = request.answer()
+            assert status == 503 and "stopping" in json.loads(body)["error"]
+        assert server.process.wait(30) == 0, server.log()
 
 
 def test_ending_while_models_load(models):
-    models.add("slow_to_load", identity_config(delay_ms=20_000, extra="""model_warmup { name: "w" batch_size: 1
+    models.add("slow_to_load", identity_config(delay_ms=60_000, extra="""model_warmup { name: "w" batch_size: 1
   inputs { key: "INPUT0" value { data_type: TYPE_FP32 dims: [ 1 ] zero_data: true } } }
 """))
-    server = Server(models, "--http-port=0", "--grpc-port=0", "--metrics-port=0", "--exit-timeout-secs=1",
-                    own_ports=False, ready=False)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = Server(models, f"--http-port={port}", "--grpc-port=0", "--metrics-port=0", own_ports=False, ready=False)
+    server.http = port
+
+    def is_live():
+        try:
+            return server.get("/v2/health/live").status == 200
+        except OSError:
+            assert server.process.poll() is None, server.log()
+            return False
+
     try:
-        until(lambda: len(os.listdir(f"/proc/{server.process.pid}/task")) > 4, "its threads")
+        until(is_live, "live")
+        assert server.get("/v2/health/ready").status == 400  # it loads
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(45) is not None
+        assert server.process.wait(30) == 0
     finally:
         server.kill()
