@@ -145,6 +145,17 @@ TEST_F(OpenvinoLoadTest, ExternalDataStaysInTheFolder) {
   std::filesystem::remove(secret);
 }
 
+TEST_F(OpenvinoLoadTest, ExternalDataStaysInTheFolderWhateverTheFileIsCalled) {
+  OnnxWriter writer;
+  writer.Input("x", DataType::kFp32, {-1, 8}).Output("y", DataType::kFp32, {-1, 8});
+  writer.ExternalConstant("w", {8}, "../secret.bin").Node("Add", {"x", "w"}, {"y"});
+  for (const char* name : {"model.tflite", "model.pb", "model.graphdef", "weights.bin", "model"}) {
+    Write(name, writer.Serialize());
+    spec_.filename = name;
+    ExpectRefused({name, "../secret.bin", "leads out of the folder"});
+  }
+}
+
 TEST_F(OpenvinoLoadTest, ExternalDataInTheFolderIsRead) {
   OnnxWriter writer;
   writer.Input("x", DataType::kFp32, {-1, 8}).Output("y", DataType::kFp32, {-1, 8});

@@ -360,9 +360,23 @@ std::shared_ptr<ov::Model> ReadWithShapes(const ModelSpec& spec, const std::stri
   return frontend->convert(input_model);
 }
 
+// OpenVINO knows an ONNX file by its content, whatever its name says.
+bool IsOnnx(const std::string& file) {
+  if (file.ends_with(".onnx")) return true;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  try {
+    ov::frontend::FrontEndManager manager;
+    const ov::frontend::FrontEnd::Ptr frontend = manager.load_by_model(file);
+    return frontend != nullptr && frontend->get_name() == "onnx";
+  } catch (const std::exception&) {
+    return false;  // then it cannot be read as anything
+  }
+}
+
 base::Result<std::shared_ptr<ov::Model>> ReadNetwork(ov::Core& core, const ModelSpec& spec,
                                                      const std::string& file) {
-  if (file.ends_with(".onnx")) STOKER_RETURN_IF_ERROR(CheckOnnxFile(file));
+  if (IsOnnx(file)) STOKER_RETURN_IF_ERROR(CheckOnnxFile(file));
   std::shared_ptr<ov::Model> model;
   try {
     model = core.read_model(file);
