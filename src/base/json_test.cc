@@ -371,5 +371,15 @@ TEST(JsonWriterTest, EveryByteSurvives) {
   }
 }
 
+TEST(JsonValueTest, TheNumberOfValuesIsBounded) {
+  const std::string text = R"([0,[1,{"a":2}]])";  // five values below the root
+  EXPECT_TRUE(JsonValue::Parse(text, {.values = 5}).ok());
+  const auto refused = JsonValue::Parse(text, {.values = 4});
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  std::string many = "[0";
+  for (size_t i = 0; i < JsonLimits().values; ++i) many += ",0";
+  EXPECT_FALSE(JsonValue::Parse(many + "]").ok());
+}
+
 }  // namespace
 }  // namespace stoker::base

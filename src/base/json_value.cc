@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include <stoker/base/json.h>
+#include <stoker/base/str_cat.h>
 
 namespace stoker::base {
 
@@ -32,6 +33,7 @@ Result<JsonValue> JsonValue::Parse(std::string_view text, JsonLimits limits) {
   JsonValue root;
   // Containers being read, innermost last. A parent's children do not move while one of them is open.
   std::vector<JsonValue*> open;
+  size_t values = 0;
   do {
     JsonValue* value = &root;
     if (!open.empty()) {
@@ -42,6 +44,9 @@ Result<JsonValue> JsonValue::Parse(std::string_view text, JsonLimits limits) {
       if (!more) {
         open.pop_back();
         continue;
+      }
+      if (++values > limits.values) {
+        return ResourceExhausted(StrCat("JSON with more than ", limits.values, " values; send fewer"));
       }
       value = in_object ? &parent->object_.emplace_back(std::string(key), JsonValue()).second
                         : &parent->array_.emplace_back();

@@ -49,4 +49,16 @@ Status MemoryBudget::Take(size_t bytes) {
   return OkStatus();
 }
 
+Result<Bytes> Charge(const std::shared_ptr<MemoryBudget>& budget, Bytes bytes) {
+  struct Charged {
+    Bytes bytes;
+    std::shared_ptr<MemoryBudget> budget;  // shared: the bytes may outlive whoever made it
+    MemoryBudget::Reservation reservation;
+  };
+  STOKER_ASSIGN_OR_RETURN(MemoryBudget::Reservation reservation, budget->Reserve(bytes.size()));
+  const auto view = bytes.span();
+  return Bytes(view,
+               std::make_shared<const Charged>(Charged{std::move(bytes), budget, std::move(reservation)}));
+}
+
 }  // namespace stoker::base

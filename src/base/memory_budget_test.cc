@@ -34,6 +34,24 @@ TEST(MemoryBudgetTest, ReservesGrowsAndReleases) {
   EXPECT_EQ(budget.peak_bytes(), 100u);
 }
 
+TEST(MemoryBudgetTest, ChargedBytesCountUntilTheLastCopyGoes) {
+  auto budget = std::make_shared<MemoryBudget>("tests", 10);
+  Result<Bytes> charged = Charge(budget, Bytes::Own("12345678"));
+  ASSERT_TRUE(charged.ok());
+  EXPECT_EQ(budget->used_bytes(), 8u);
+  EXPECT_EQ(Charge(budget, Bytes::Own("123")).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(budget->used_bytes(), 8u);
+  Bytes slice = charged->Slice(2, 3);
+  *charged = Bytes();
+  EXPECT_EQ(budget->used_bytes(), 8u);
+  EXPECT_EQ(slice.text(), "345");
+  const std::weak_ptr<MemoryBudget> weak = budget;
+  budget.reset();
+  EXPECT_FALSE(weak.expired());  // the bytes keep it
+  slice = Bytes();
+  EXPECT_TRUE(weak.expired());
+}
+
 TEST(MemoryBudgetTest, HoldsUnderContention) {
   MemoryBudget budget("tests", 1000);
   const uint64_t seed = testing::RandomSeed();

@@ -17,7 +17,8 @@ namespace stoker::base {
 enum class JsonKind : uint8_t { kNull, kBool, kNumber, kString, kArray, kObject, kEnd };
 
 struct JsonLimits {
-  int depth = 100;  // nesting of arrays and objects
+  int depth = 100;          // nesting of arrays and objects
+  size_t values = 1 << 18;  // that a JsonValue holds, each many times larger than its text
 };
 
 /// A pull parser over text in memory: no tree, no recursion, numbers go straight where the caller

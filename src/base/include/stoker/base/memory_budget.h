@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include <stoker/base/bytes.h>
 #include <stoker/base/status.h>
 
 namespace stoker::base {
@@ -54,5 +56,9 @@ class MemoryBudget {
   std::atomic<size_t> used_bytes_{0};
   std::atomic<size_t> peak_bytes_{0};
 };
+
+/// The same bytes, counted on `budget` until the last copy of the result goes, wherever that is.
+/// kResourceExhausted when the limit would be passed.
+Result<Bytes> Charge(const std::shared_ptr<MemoryBudget>& budget, Bytes bytes);
 
 }  // namespace stoker::base
