@@ -142,7 +142,9 @@ void GrpcConnection::Flush() {
     Linger();
     return;
   }
-  Watch(more ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  // After a fault nothing is read any more: watching for it would only spin while the rest goes out.
+  Watch((failed_ ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
+  if (state_ != State::kOpen) return;
   if (session_->open_calls() > 0) {
     idle_since_ns_ = 0;
   } else if (idle_since_ns_ == 0) {

@@ -282,6 +282,48 @@ TEST_F(GrpcFloodTest, MessageThatStopsIsCancelled) {
   EXPECT_EQ(shared->budget.used_bytes(), 0u);
 }
 
+TEST_F(GrpcFloodTest, MessagesThatWaitForAnswersAreCounted) {
+  options.buffered_bytes_max = 1'000'000;
+  Open();
+  H2TestClient many;
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 8; ++i) {
+    ids.push_back(many.Request(GrpcRequestFields("/keep"), GrpcFrame(std::string(200'000, 'x'))));
+    for (int round = 0; round < 10; ++round) {
+      ASSERT_TRUE(Feed(many.TakeOutput()).ok());
+      ASSERT_TRUE(many.Receive(Drain()));
+    }
+  }
+  EXPECT_EQ(shared->held->used_bytes(), 1'000'000u);
+  EXPECT_EQ(shared->budget.used_bytes(), 0u);
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(many.answer(ids[i]).status(), i < 5 ? "" : "8") << i;
+  calls[0]->kept.clear();  // whoever works on it lets go
+  EXPECT_EQ(shared->held->used_bytes(), 800'000u);
+}
+
+TEST_F(GrpcFloodTest, UnpackedMessagesAreBoundedAndCounted) {
+  options.unpacked_bytes_max = 300'000;
+  options.buffered_bytes_max = 500'000;
+  Open();
+  const auto packed = [](size_t bytes) {
+    const base::Bytes plain = base::Bytes::Own(std::string(bytes, 'x'));
+    return GrpcFrame(Compress(ContentCoding::kGzip, {&plain, 1}).text(), 1);
+  };
+  const TestFields fields = GrpcRequestFields("/keep", {{"grpc-encoding", "gzip"}});
+  H2TestClient fresh;
+  const int32_t fits = fresh.Request(fields, packed(300'000));
+  const int32_t too_large = fresh.Request(fields, packed(300'001));
+  const int32_t too_many = fresh.Request(fields, packed(300'000));
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(Feed(fresh.TakeOutput()).ok());
+    ASSERT_TRUE(fresh.Receive(Drain()));
+  }
+  EXPECT_EQ(fresh.answer(fits).status(), "");
+  EXPECT_EQ(fresh.answer(too_large).status(), "8");
+  EXPECT_EQ(fresh.answer(too_many).status(), "8");
+  EXPECT_EQ(shared->held->used_bytes(), 300'000u);
+}
+
 TEST_F(GrpcFloodTest, BudgetOfReceiveMemoryHolds) {
   options.buffered_bytes_max = 1'000'000;
   Open();

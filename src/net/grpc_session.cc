@@ -13,6 +13,7 @@ namespace stoker::net::internal {
 namespace {
 
 constexpr size_t kDeadlinesKeptMin = 64;
+constexpr size_t kUncountedBytesMax = 4 << 10;  // as cheap as the call itself; their number is bounded
 
 // False for a coding that we do not know.
 bool ParseCoding(std::string_view name, ContentCoding* coding) {
@@ -213,7 +214,9 @@ void GrpcSession::Deliver(GrpcStream& stream, base::Bytes message) {
       Fail(stream, base::Internal("message flagged as compressed, but the call has no grpc-encoding"));
       return;
     }
-    auto plain = Decompress(stream.request_coding, message.span(), shared_->options.message_bytes_max);
+    const size_t bytes_max =
+        std::min(shared_->options.message_bytes_max, shared_->options.unpacked_bytes_max);
+    auto plain = Decompress(stream.request_coding, message.span(), bytes_max);
     if (!plain.ok()) {
       const bool large = plain.status().code() == base::StatusCode::kResourceExhausted;
       Fail(stream, {large ? base::StatusCode::kResourceExhausted : base::StatusCode::kInternal,
@@ -223,6 +226,14 @@ void GrpcSession::Deliver(GrpcStream& stream, base::Bytes message) {
     message = *std::move(plain);
   }
   if (stream.handler == nullptr) return;
+  if (message.size() > kUncountedBytesMax) {
+    auto charged = base::Charge(shared_->held, std::move(message));
+    if (!charged.ok()) {
+      Fail(stream, charged.status());
+      return;
+    }
+    message = *std::move(charged);
+  }
   const GrpcHandlerScope scope(stream);
   stream.handler->OnMessage(std::move(message));
 }

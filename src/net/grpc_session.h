@@ -41,10 +41,13 @@ struct GrpcShared {
   GrpcShared(GrpcServerOptions o, GrpcDispatcher d)
       : options(std::move(o)),
         dispatcher(std::move(d)),
-        budget("incoming messages", options.buffered_bytes_max) {}
+        budget("incoming messages", options.buffered_bytes_max),
+        held(std::make_shared<base::MemoryBudget>("messages of unanswered requests",
+                                                  options.buffered_bytes_max)) {}
   const GrpcServerOptions options;
   const GrpcDispatcher dispatcher;
   base::MemoryBudget budget;
+  const std::shared_ptr<base::MemoryBudget> held;  // shared with the messages, which may outlive the server
 };
 
 /// What a session needs of whoever moves its bytes.

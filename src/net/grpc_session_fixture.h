@@ -21,6 +21,8 @@ struct TestCall {
   int half_closes = 0;
   int cancels = 0;
   bool destroyed = false;
+  bool keeps = false;
+  std::vector<base::Bytes> kept;              // the messages themselves
   std::function<void(TestCall&)> on_message;  // after it was recorded
   std::function<void(TestCall&)> on_half_close;
 };
@@ -32,6 +34,7 @@ class TestHandler final : public GrpcMethodHandler {
   void OnMessage(base::Bytes message) override {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(message.data()) % 64, 0u);
     record_->messages.emplace_back(message.text());
+    if (record_->keeps) record_->kept.push_back(message);
     if (record_->on_message) record_->on_message(*record_);
   }
   void OnHalfClose() override {
@@ -45,8 +48,8 @@ class TestHandler final : public GrpcMethodHandler {
 };
 
 /// A server session and a client in one thread and without sockets: Pump carries bytes between them
-/// until both are silent. Paths: /echo answers each message and the half-close; /hold does nothing;
-/// others are unknown.
+/// until both are silent. Paths: /echo answers each message and the half-close; /hold does nothing,
+/// /keep keeps its messages; others are unknown.
 class GrpcSessionFixture : public ::testing::Test, public GrpcSessionHost {
  protected:
   class Port final : public GrpcPort {
@@ -75,6 +78,8 @@ class GrpcSessionFixture : public ::testing::Test, public GrpcSessionHost {
     if (call->path() == "/echo") {
       record->on_message = [](TestCall& c) { c.call->Write({base::Bytes::Own(c.messages.back())}); };
       record->on_half_close = [](TestCall& c) { c.call->Finish(base::OkStatus()); };
+    } else if (call->path() == "/keep") {
+      record->keeps = true;
     } else if (call->path() != "/hold") {
       return nullptr;
     }

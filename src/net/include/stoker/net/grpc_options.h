@@ -13,7 +13,9 @@ struct GrpcServerOptions {
   std::string port_option = "--grpc-port";
   bool reuse_port = false;
   size_t message_bytes_max = 2147483647;   // of one message, before and after decompression
-  size_t buffered_bytes_max = 2ull << 30;  // of incomplete messages of all connections together
+  size_t unpacked_bytes_max = 64 << 20;    // of one compressed message: it is unpacked on the I/O thread
+  size_t buffered_bytes_max = 2ull << 30;  // of incomplete messages of all connections together, and of
+                                           // complete ones (beyond 4 KiB each) that somebody still holds
   size_t header_bytes_max = 64 << 10;      // of one header list
   size_t connections_max = 16384;
   uint32_t streams_max = 1024;  // concurrent, per connection
