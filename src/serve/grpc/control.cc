@@ -1,5 +1,6 @@
 #include "grpc/control.h"
 
+#include <limits>
 #include <utility>
 
 #include <inference.pb.h>
@@ -10,6 +11,7 @@
 
 #include "grpc/infer_parameters.h"
 #include "grpc/messages.h"
+#include "grpc/wire.h"
 #include "kserve/log_settings.h"
 
 namespace stoker::serve {
@@ -22,8 +24,22 @@ base::Status CheckRepository(const wire::RepositoryModelRequest& request) {
   return base::Unimplemented("'repository_name' specification is not supported by this server");
 }
 
-base::Result<host::LoadRequest> ReadLoadRequest(std::string_view bytes) {
-  STOKER_ASSIGN_OR_RETURN(auto request, ParseMessage<wire::RepositoryModelRequest>(bytes));
+/// Counts before anything is allocated: parsed, a parameter takes many times its bytes.
+base::Status CheckParameterCount(std::string_view bytes, size_t parameters_max) {
+  constexpr uint32_t kParametersField = wire::RepositoryModelRequest::kParametersFieldNumber;
+  size_t parameters = 0;
+  WireReader reader(bytes);
+  for (WireField field; reader.Next(&field);) parameters += field.number == kParametersField ? 1 : 0;
+  if (!reader.ok()) return MalformedMessage();
+  if (parameters <= parameters_max) return base::OkStatus();
+  return base::ResourceExhausted(
+      base::StrCat("the request has ", parameters, " parameters, at most ", parameters_max, " are taken"));
+}
+
+base::Result<host::LoadRequest> ReadLoadRequest(std::string_view bytes, size_t parameters_max) {
+  STOKER_RETURN_IF_ERROR(CheckParameterCount(bytes, parameters_max));
+  STOKER_ASSIGN_OR_RETURN(
+      auto request, ParseMessage<wire::RepositoryModelRequest>(bytes, std::numeric_limits<int32_t>::max()));
   STOKER_RETURN_IF_ERROR(CheckRepository(request));
   host::LoadRequest load;
   load.model = request.model_name();
@@ -66,8 +82,9 @@ LogSettingValue ValueOf(const wire::LogSettings::SettingValue& value) {
 
 }  // namespace
 
-void LoadModelByGrpc(const DoorContext& context, std::string_view request, MessageReply reply) {
-  auto load = ReadLoadRequest(request);
+void LoadModelByGrpc(const DoorContext& context, const DoorOptions& options, std::string_view request,
+                     MessageReply reply) {
+  auto load = ReadLoadRequest(request, options.parameters_max);
   if (!load.ok()) return reply(load.status());
   context.host->Load(std::move(load).value(), Done(std::move(reply)));
 }

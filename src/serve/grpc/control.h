@@ -13,7 +13,8 @@ namespace stoker::serve {
 using MessageReply = std::function<void(base::Result<std::string>)>;
 
 /// The methods that change what is served. `reply` comes when the host has done it; they do not block.
-void LoadModelByGrpc(const DoorContext& context, std::string_view request, MessageReply reply);
+void LoadModelByGrpc(const DoorContext& context, const DoorOptions& options, std::string_view request,
+                     MessageReply reply);
 void UnloadModelByGrpc(const DoorContext& context, std::string_view request, MessageReply reply);
 
 /// LogSettings: applies what the request names, answers with all settings.

@@ -10,6 +10,7 @@
 #include <stoker/observe/log.h>
 
 #include "grpc/information.h"
+#include "grpc/messages.h"
 #include "testing/fake_host.h"
 #include "testing/table_model.h"
 
@@ -42,9 +43,10 @@ class ControlTest : public ::testing::Test {
 
   base::Status Load(const wire::RepositoryModelRequest& request) {
     base::Status status = base::Internal("no reply");
-    LoadModelByGrpc(context_, request.SerializeAsString(), [&status](const base::Result<std::string>& reply) {
-      status = reply.ok() ? base::OkStatus() : reply.status();
-    });
+    LoadModelByGrpc(context_, {}, request.SerializeAsString(),
+                    [&status](const base::Result<std::string>& reply) {
+                      status = reply.ok() ? base::OkStatus() : reply.status();
+                    });
     return status;
   }
 
@@ -169,6 +171,25 @@ TEST_F(ControlTest, LogSettings) {
   (*request.mutable_settings())["log_file"].set_string_param("/tmp/x");
   EXPECT_EQ(AnswerLogSettings(context_, request.SerializeAsString()).status().code(),
             StatusCode::kUnimplemented);
+}
+
+TEST_F(ControlTest, LargeMessagesAreRefusedBeforeTheyAreParsed) {
+  wire::RepositoryModelRequest load;
+  load.set_model_name("m");
+  for (size_t i = 0; i <= DoorOptions().parameters_max; ++i) {
+    (*load.mutable_parameters())[base::StrCat("file:1/", i)].set_bytes_param("");
+  }
+  EXPECT_EQ(Load(load).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(host_.loads.empty());
+  load.mutable_parameters()->erase("file:1/0");
+  EXPECT_TRUE(Load(load).ok());
+  (*load.mutable_parameters())["file:1/1"].set_bytes_param(std::string(2 * kSmallMessageBytesMax, 'x'));
+  EXPECT_TRUE(Load(load).ok());  // files are as large as they are
+
+  wire::LogSettings settings;
+  (*settings.mutable_settings())[std::string(kSmallMessageBytesMax, 'x')].set_bool_param(true);
+  EXPECT_EQ(AnswerLogSettings(context_, settings.SerializeAsString()).status().code(),
+            StatusCode::kResourceExhausted);
 }
 
 }  // namespace

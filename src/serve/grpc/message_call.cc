@@ -25,7 +25,7 @@ void Run(const DoorContext& context, const DoorOptions& options, GrpcMethod meth
   const auto reply = [call](base::Result<std::string> answer) { Reply(call, std::move(answer)); };
   switch (method) {
     case GrpcMethod::kRepositoryModelLoad:
-      return LoadModelByGrpc(context, message.text(), reply);
+      return LoadModelByGrpc(context, options, message.text(), reply);
     case GrpcMethod::kRepositoryModelUnload:
       return UnloadModelByGrpc(context, message.text(), reply);
     case GrpcMethod::kLogSettings:
@@ -50,7 +50,8 @@ class MessageCallHandler final : public net::GrpcMethodHandler {
   void OnHalfClose() override {
     if (!has_message_) return call_->Finish(base::Internal("a unary call needs one message, got none"));
     const base::Bytes message = std::exchange(message_, {});
-    if (message.size() <= options_.inline_body_bytes_max) {
+    // The index makes the host look at its folders, which may lie on a slow disk.
+    if (message.size() <= options_.inline_body_bytes_max && method_ != GrpcMethod::kRepositoryIndex) {
       return Run(context_, options_, method_, call_, message);
     }
     const base::Status queued =

@@ -1,5 +1,6 @@
 #include "http/control.h"
 
+#include <limits>
 #include <memory>
 
 #include <stoker/base/base64.h>
@@ -19,9 +20,17 @@ using base::JsonKind;
 using base::JsonValue;
 using base::StrCat;
 
+/// Of calls that say little and are read on the calling thread.
+constexpr size_t kSmallBodyBytesMax = 64 << 10;
+
 /// The body as an object; an empty body, or any root that is no object, is an empty object.
-base::Result<JsonValue> ReadBody(const net::HttpRequest& request) {
+base::Result<JsonValue> ReadBody(const net::HttpRequest& request,
+                                 size_t bytes_max = std::numeric_limits<size_t>::max()) {
   if (request.body.empty()) return JsonValue();
+  if (request.body.size() > bytes_max) {
+    return base::InvalidArgument(
+        StrCat("the request body has ", request.body.size(), " bytes, this call takes at most ", bytes_max));
+  }
   auto value = JsonValue::Parse(request.body.text());
   if (!value.ok())
     return base::Internal(StrCat("failed to parse the request JSON buffer: ", value.status().message()));
@@ -90,10 +99,8 @@ std::string WriteLogSettings(const observe::LogSettings& settings) {
   return text;
 }
 
-}  // namespace
-
-net::HttpResponse RepositoryIndex(const DoorContext& context, const net::HttpRequest& request) {
-  const auto body = ReadBody(request);
+net::HttpResponse Index(const DoorContext& context, const net::HttpRequest& request) {
+  const auto body = ReadBody(request, kSmallBodyBytesMax);
   if (!body.ok()) return ErrorAnswer(body.status());
   bool ready_only = false;
   if (const JsonValue* ready = body->Find("ready")) {
@@ -118,6 +125,21 @@ net::HttpResponse RepositoryIndex(const DoorContext& context, const net::HttpReq
   return answer;
 }
 
+}  // namespace
+
+// The host looks at its folders for it, which may lie on a slow disk.
+void RepositoryIndex(const DoorContext& context, net::HttpRequest request, net::HttpResponder responder) {
+  struct Parcel {
+    net::HttpRequest request;
+    net::HttpResponder responder;
+  };
+  // Shared only because std::function must be copyable.
+  auto parcel = std::make_shared<Parcel>(Parcel{std::move(request), std::move(responder)});
+  const base::Status queued = context.executor->Submit(
+      [&context, parcel] { parcel->responder.Send(Index(context, parcel->request)); });
+  if (!queued.ok()) parcel->responder.Send(ErrorAnswer(base::StatusCode::kUnavailable, queued.message()));
+}
+
 void LoadModel(const DoorContext& context, const DoorOptions& options, std::string_view model,
                net::HttpRequest request, net::HttpResponder responder) {
   struct Parcel {
@@ -139,7 +161,7 @@ void LoadModel(const DoorContext& context, const DoorOptions& options, std::stri
 
 void UnloadModel(const DoorContext& context, std::string_view model, net::HttpRequest request,
                  net::HttpResponder responder) {
-  const auto body = ReadBody(request);
+  const auto body = ReadBody(request, kSmallBodyBytesMax);
   if (!body.ok()) return responder.Send(ErrorAnswer(body.status()));
   bool dependents = false;
   if (const JsonValue* parameters = body->Find("parameters")) {
@@ -156,7 +178,7 @@ void UnloadModel(const DoorContext& context, std::string_view model, net::HttpRe
 
 net::HttpResponse LogSettings(const DoorContext& context, const net::HttpRequest& request) {
   if (request.method == net::HttpMethod::kPost) {
-    const auto body = ReadBody(request);
+    const auto body = ReadBody(request, kSmallBodyBytesMax);
     if (!body.ok()) return ErrorAnswer(body.status());
     observe::LogSettings settings = context.log->settings();
     for (const auto& [name, value] : body->object()) {

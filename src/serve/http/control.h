@@ -9,7 +9,7 @@
 namespace stoker::serve {
 
 /// The calls that change or list what is served: repository index, load, unload, log settings.
-net::HttpResponse RepositoryIndex(const DoorContext& context, const net::HttpRequest& request);
+void RepositoryIndex(const DoorContext& context, net::HttpRequest request, net::HttpResponder responder);
 void LoadModel(const DoorContext& context, const DoorOptions& options, std::string_view model,
                net::HttpRequest request, net::HttpResponder responder);
 void UnloadModel(const DoorContext& context, std::string_view model, net::HttpRequest request,

@@ -1,6 +1,7 @@
 #include <stoker/serve/http_door.h>
 
 #include <stoker/base/clock.h>
+#include <stoker/base/memory_budget.h>
 #include <stoker/base/str_cat.h>
 #include <stoker/host/host.h>
 #include <stoker/observe/log.h>
@@ -37,6 +38,8 @@ struct HttpDoor::State {
     switch (match.route) {
       case HttpRoute::kInfer:
         return HandleInfer(context, options, match, std::move(request), std::move(responder));
+      case HttpRoute::kRepositoryIndex:
+        return RepositoryIndex(context, std::move(request), std::move(responder));
       case HttpRoute::kModelLoad:
         return LoadModel(context, options, match.model, std::move(request), std::move(responder));
       case HttpRoute::kModelUnload:
@@ -63,8 +66,6 @@ struct HttpDoor::State {
       case HttpRoute::kModelStatistics:
       case HttpRoute::kAllStatistics:
         return Statistics(context, match);
-      case HttpRoute::kRepositoryIndex:
-        return RepositoryIndex(context, request);
       case HttpRoute::kLogging:
         return LogSettings(context, request);
       case HttpRoute::kNamedRepository:
@@ -83,8 +84,13 @@ struct HttpDoor::State {
   }
 };
 
-HttpDoor::HttpDoor(DoorContext context, DoorOptions options)
-    : state_(std::make_unique<State>(State{context, std::move(options)})) {}
+HttpDoor::HttpDoor(DoorContext context, DoorOptions options) {
+  if (context.unpacked == nullptr) {
+    context.unpacked =
+        std::make_shared<base::MemoryBudget>("decompressed request bodies", options.unpacked_bytes_max);
+  }
+  state_ = std::make_unique<State>(State{std::move(context), std::move(options)});
+}
 HttpDoor::~HttpDoor() = default;
 
 void HttpDoor::Handle(net::HttpRequest request, net::HttpResponder responder) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <stoker/base/executor.h>
+#include <stoker/base/memory_budget.h>
 #include <stoker/base/str_cat.h>
 #include <stoker/host/host.h>
 
@@ -93,6 +94,14 @@ ContentEncoding ReadEncoding(const net::HttpRequest& request) {
   return {net::ContentCoding::kIdentity, false};
 }
 
+/// One inference on its way from the connection to the host.
+struct InferJob {
+  host::ModelRef model;
+  ContentEncoding encoding;
+  net::HttpRequest request;
+  net::HttpResponder responder;
+};
+
 /// How many bytes of the body are JSON; nothing for the raw form.
 base::Result<std::optional<size_t>> JsonBytes(const net::HttpRequest& request, size_t body_bytes) {
   const std::string_view value = request.Header("inference-header-content-length");
@@ -114,28 +123,28 @@ base::Result<std::optional<size_t>> JsonBytes(const net::HttpRequest& request, s
   return std::optional<size_t>(static_cast<size_t>(number));
 }
 
-base::Result<HttpInferCall> ReadCall(const host::ModelRef& model, const net::HttpRequest& request,
-                                     ContentEncoding encoding, const DoorOptions& options) {
-  base::Bytes body = request.body;
-  if (encoding.coding != net::ContentCoding::kIdentity) {
-    STOKER_ASSIGN_OR_RETURN(body,
-                            net::Decompress(encoding.coding, request.body.span(), options.input_bytes_max));
-  }
-  STOKER_ASSIGN_OR_RETURN(const auto json_bytes, JsonBytes(request, body.size()));
-  if (!json_bytes) return ParseRawInfer(model, body);
-  return ParseInfer(model, body, *json_bytes, options);
+/// Unpacked bodies count as long as somebody holds a part of them: requests may wait long in a queue.
+base::Result<base::Bytes> Unpack(const DoorContext& context, const DoorOptions& options,
+                                 net::ContentCoding coding, const base::Bytes& body) {
+  STOKER_ASSIGN_OR_RETURN(base::Bytes plain, net::Decompress(coding, body.span(), options.input_bytes_max));
+  auto charged = base::Charge(context.unpacked, std::move(plain));
+  if (!charged.ok()) return base::Unavailable(charged.status().message());
+  return charged;
 }
 
-/// One inference on its way from the connection to the host.
-struct InferJob {
-  host::ModelRef model;
-  ContentEncoding encoding;
-  net::HttpRequest request;
-  net::HttpResponder responder;
-};
+base::Result<HttpInferCall> ReadCall(const DoorContext& context, const DoorOptions& options,
+                                     const InferJob& job) {
+  base::Bytes body = job.request.body;
+  if (job.encoding.coding != net::ContentCoding::kIdentity) {
+    STOKER_ASSIGN_OR_RETURN(body, Unpack(context, options, job.encoding.coding, job.request.body));
+  }
+  STOKER_ASSIGN_OR_RETURN(const auto json_bytes, JsonBytes(job.request, body.size()));
+  if (!json_bytes) return ParseRawInfer(job.model, body);
+  return ParseInfer(job.model, body, *json_bytes, options);
+}
 
 void Run(const DoorContext& context, const DoorOptions& options, InferJob job) {
-  auto call = ReadCall(job.model, job.request, job.encoding, options);
+  auto call = ReadCall(context, options, job);
   if (!call.ok()) return job.responder.Send(ErrorAnswer(call.status()));
   call->request->received_ns = job.request.received_ns;
   if (!job.model->runs_inline()) {

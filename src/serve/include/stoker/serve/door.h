@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace stoker::base {
 class Clock;
 class Executor;
+class MemoryBudget;
 }  // namespace stoker::base
 namespace stoker::observe {
 class Log;
@@ -26,6 +28,8 @@ struct DoorContext {
   base::Clock* clock = nullptr;
   observe::Log* log = nullptr;
   observe::Registry* metrics = nullptr;
+  /// Of decompressed bodies; the HTTP door makes its own when it is given none. Shared with the bodies.
+  std::shared_ptr<base::MemoryBudget> unpacked = nullptr;
 };
 
 /// Caps and identity, the same for both doors.
@@ -38,6 +42,7 @@ struct DoorOptions {
   size_t parameters_max = 1024;
   size_t classes_elements_max = 1'000'000;   // of a tensor to classify
   size_t inline_body_bytes_max = 256 << 10;  // larger bodies are parsed on the executor
+  size_t unpacked_bytes_max = 1ull << 30;    // decompressed bodies of all unanswered requests together
   bool access_log = false;
 };
 
