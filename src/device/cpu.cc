@@ -19,8 +19,6 @@
 namespace stoker::device {
 namespace {
 
-using base::StrCat;
-
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream out;

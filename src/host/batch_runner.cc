@@ -66,7 +66,7 @@ base::Status BatchRunner::RunTogether(std::span<BatchItem> items, Execution* exe
   const IoPlan& plan = *options_.plan;
   const int64_t start = now_ns_;
   const bool consume = items.size() == 1 && !plan.any_ragged;
-  const base::Status gathered = GatherInputs(
+  base::Status gathered = GatherInputs(
       plan, items, {.pool = options_.pool, .alignment = options_.input_alignment, .consume = consume},
       &inputs_);
   const int64_t ready = now_ns_ = options_.clock->NowNs();
