@@ -78,7 +78,7 @@ class ModelCore {
   const IoPlan& plan() const { return plan_; }
   VersionStatistics& statistics() const { return *statistics_; }
   size_t instances() const { return scheduler_->instances(); }
-  bool runs_inline() const { return inline_capable_; }
+  bool runs_inline() const { return inline_choice_.now(); }
   std::string choices() const { return engine_model_->choices(); }
   const std::string& engine_name() const { return engine_name_; }
 

@@ -348,9 +348,11 @@ TEST_F(SchedulingTest, ShortRunsStayOnTheSubmittingThreadWhileMeasurementSaysSo)
     return ran.load() == std::this_thread::get_id();
   };
   EXPECT_TRUE(submit());
+  EXPECT_TRUE((*host().Find("m", ""))->runs_inline());
   engine_.SetCost(300'000);
   int tries = 0;
   while (submit()) ASSERT_LT(++tries, 200) << "slow runs must leave the receiving thread";
+  EXPECT_FALSE((*host().Find("m", ""))->runs_inline()) << "there is something to cancel now";
   engine_.SetCost(2'000);
   tries = 0;
   while (!submit()) ASSERT_LT(++tries, 1000) << "short ones must come back";

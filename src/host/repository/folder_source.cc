@@ -121,7 +121,7 @@ class FolderSource final : public ModelSource {
     definition.config.dynamic_batching.sizes_by_default = !sized;
     definition.config.json = ConfigToJson(parsed.config);
     definition.config.message = parsed.config.SerializeAsString();
-    STOKER_RETURN_IF_ERROR(ReadLabels(listing, &definition));
+    STOKER_RETURN_IF_ERROR(ReadLabels(&definition));
 
     PickVersions(definition.config.version_policy, &versions);
     for (auto& [version, path] : versions)
@@ -206,6 +206,8 @@ class FolderSource final : public ModelSource {
       if (!written.ok()) return written.WithContext(StrCat("load parameter ", base::Quoted(name)));
     }
     definition->owner = folder;
+    // A model of overrides alone has no other folder: its labels and warm-up data come with them, too.
+    if (definition->folder.empty()) definition->folder = folder->path();
     Folders versions = VersionFolders(folder->path());
     if (versions.empty())
       return base::InvalidArgument(
@@ -272,11 +274,12 @@ class FolderSource final : public ModelSource {
     return base::OkStatus();
   }
 
-  static base::Status ReadLabels(const ModelListing& listing, ModelDefinition* definition) {
+  static base::Status ReadLabels(ModelDefinition* definition) {
     for (const auto& output : definition->config.outputs) {
       auto& labels = definition->labels.emplace_back();
       if (output.label_filename.empty()) continue;
-      const auto text = ReadFile((fs::path(listing.folder) / output.label_filename).string(), kLabelBytesMax);
+      const auto text =
+          ReadFile((fs::path(definition->folder) / output.label_filename).string(), kLabelBytesMax);
       if (!text.ok()) return text.status().WithContext(StrCat("labels of output '", output.name, "'"));
       labels = SplitLines(*text);
     }

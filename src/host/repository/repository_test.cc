@@ -268,6 +268,27 @@ TEST_F(RepositoryTest, OverridesReplaceTheVersionsAndStayConfined) {
   EXPECT_NE(Read({&broken, nullptr}).status().message().find("config"), std::string::npos);
 }
 
+TEST_F(RepositoryTest, AModelOfOverridesAloneReadsNothingElse) {
+  const fs::path before = fs::current_path();
+  Write("labels.txt", "secret");
+  fs::current_path(root_);
+  HostOptions options;
+  options.repositories = {root_.string()};
+  const auto source = MakeFolderSource(options, &engines_);
+  const std::string config =
+      R"({"backend":"plain","max_batch_size":4,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[3]}],)"
+      R"("output":[{"name":"y","data_type":"TYPE_FP32","dims":[2],"label_filename":"labels.txt"}]})";
+  std::vector<std::pair<std::string, base::Bytes>> files = {{"file:1/model.net", base::Bytes::Own("net")}};
+  const ModelListing fresh{.name = "fresh", .folder = "", .fingerprint = "", .problem = {}};
+  const auto without = source->Read(fresh, {.config_json = &config, .files = &files});
+  files.emplace_back("file:labels.txt", base::Bytes::Own("cat\ndog"));
+  const auto with = source->Read(fresh, {.config_json = &config, .files = &files});
+  fs::current_path(before);
+  EXPECT_FALSE(without.ok());
+  ASSERT_TRUE(with.ok()) << with.status().ToString();
+  EXPECT_EQ(with->labels[0], (std::vector<std::string>{"cat", "dog"}));
+}
+
 TEST_F(RepositoryTest, FingerprintsFollowFiles) {
   Model(kPlain);
   const auto first = Read();

@@ -36,7 +36,7 @@ class Model {
   /// numbers), and as a serialised inference.ModelConfig message.
   virtual const std::string& config_json() const = 0;
   virtual const std::string& config_message() const = 0;
-  /// Requests run to completion on the thread that submits them (nothing to cancel).
+  /// Requests run to completion, quickly, on the thread that submits them (nothing to cancel). May change.
   virtual bool runs_inline() const = 0;
 
   /// Index of that name, or -1.
