@@ -33,8 +33,22 @@ constexpr int64_t kLookNs = 5 * base::kNsPerMs;
 /// For the clients of requests that did not finish to take their refusals.
 constexpr int64_t kRefusalNs = base::kNsPerSecond;
 
-/// Everything a running server is made of, in the order in which it is made; it ends in reverse.
+/// Everything a running server is made of, in the order in which it is made.
 struct Server {
+  Server() = default;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  /// Not simply in reverse: tasks of the pool use doors and host, and answers that the host still gives
+  /// use the doors and ask the pool, which then refuses.
+  ~Server() {
+    grpc.reset();
+    metrics_server.reset();
+    http.reset();
+    loops.reset();
+    if (executor) executor->Shutdown();
+    host.reset();
+  }
+
   std::unique_ptr<observe::Log> log;
   std::unique_ptr<observe::Registry> metrics;
   std::unique_ptr<host::Host> host;

@@ -32,10 +32,12 @@ base::Status ApplyOption(const OptionRow& row, const std::string& value, ServeOp
 /// The short form's argument: a folder of models, or one model file.
 base::Status ApplyPositional(const std::string& argument, ServeOptions* options) {
   std::error_code error;
-  const std::filesystem::path path(argument);
+  std::filesystem::path path(argument);
   if (!std::filesystem::exists(path, error)) {
     return base::InvalidArgument(StrCat("there is no file or folder ", base::Quoted(argument), " to serve"));
   }
+  // Shells complete the name of a folder with a slash; a model is named after its last part.
+  if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
   // A saved model is a folder, but it is one model.
   const bool is_model =
       !std::filesystem::is_directory(path, error) || std::filesystem::exists(path / "saved_model.pb", error);
@@ -47,7 +49,7 @@ base::Status ApplyPositional(const std::string& argument, ServeOptions* options)
     return base::InvalidArgument(StrCat("only one model file can be served by name, got ",
                                         base::Quoted(argument), " too; make a model repository"));
   }
-  options->host.single_model_file = argument;
+  options->host.single_model_file = path.string();
   return base::OkStatus();
 }
 

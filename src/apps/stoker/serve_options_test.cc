@@ -2,6 +2,10 @@
 // Method: argument lists and what they must come to.
 #include "serve_options.h"
 
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -18,6 +22,18 @@ std::string ErrorOf(const std::vector<std::string>& arguments) {
   EXPECT_FALSE(options.ok());
   EXPECT_EQ(options.status().code(), base::StatusCode::kInvalidArgument);
   return options.status().message();
+}
+
+TEST(ServeOptionsTest, AFolderThatIsOneModelMayEndInASlash) {
+  std::string pattern = ::testing::TempDir() + "stoker-options-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "saved_model.pb") << "graph";
+  for (const char* end : {"", "/", "//"}) {
+    const auto options = Parse({folder.string() + end});
+    ASSERT_TRUE(options.ok()) << options.status().message();
+    EXPECT_EQ(options->host.single_model_file, folder.string());
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ServeOptionsTest, TakesTritonsSpellings) {
