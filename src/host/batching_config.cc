@@ -1,6 +1,7 @@
 #include "batching_config.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <string>
@@ -10,6 +11,12 @@
 
 namespace stoker::host {
 namespace {
+
+constexpr std::string_view kLookPastShapes = "stoker.look_past_shapes";
+constexpr std::string_view kStartBeforeTimeout = "stoker.start_before_timeout";
+constexpr std::string_view kAgeingLimitMs = "stoker.ageing_limit_ms";
+constexpr std::array<std::string_view, 3> kParameters = {kLookPastShapes, kStartBeforeTimeout,
+                                                         kAgeingLimitMs};
 
 int64_t FromUs(uint64_t us) {
   constexpr uint64_t kMax = std::numeric_limits<int64_t>::max() / base::kNsPerUs;
@@ -54,6 +61,8 @@ base::Status ReadMs(const ModelConfig& config, const std::string& key, int64_t* 
 
 }  // namespace
 
+std::span<const std::string_view> BatchingParameters() { return kParameters; }
+
 base::Result<batching::DynamicConfig> MakeDynamicConfig(const ModelConfig& config, size_t queue_rows_max) {
   const DynamicBatchingConfig& from = config.dynamic_batching;
   batching::DynamicConfig to;
@@ -72,9 +81,9 @@ base::Result<batching::DynamicConfig> MakeDynamicConfig(const ModelConfig& confi
     to.default_policy = Policy(from.default_policy);
     for (const auto& [level, policy] : from.level_policies) to.level_policies[level] = Policy(policy);
   }
-  STOKER_RETURN_IF_ERROR(ReadBool(config, "stoker.look_past_shapes", &to.look_past_shapes));
-  STOKER_RETURN_IF_ERROR(ReadBool(config, "stoker.start_before_timeout", &to.start_before_timeout));
-  STOKER_RETURN_IF_ERROR(ReadMs(config, "stoker.ageing_limit_ms", &to.ageing_limit_ns));
+  STOKER_RETURN_IF_ERROR(ReadBool(config, std::string(kLookPastShapes), &to.look_past_shapes));
+  STOKER_RETURN_IF_ERROR(ReadBool(config, std::string(kStartBeforeTimeout), &to.start_before_timeout));
+  STOKER_RETURN_IF_ERROR(ReadMs(config, std::string(kAgeingLimitMs), &to.ageing_limit_ns));
   return to;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string_view>
 
 #include <stoker/base/status.h>
 #include <stoker/batching/dynamic.h>
@@ -14,5 +16,7 @@ namespace stoker::host {
 ///   stoker.ageing_limit_ms       against starving under strict priorities; 0: never (default 10000)
 /// kInvalidArgument tells what is wrong.
 base::Result<batching::DynamicConfig> MakeDynamicConfig(const ModelConfig& config, size_t queue_rows_max);
+/// The names of those parameters.
+std::span<const std::string_view> BatchingParameters();
 
 }  // namespace stoker::host

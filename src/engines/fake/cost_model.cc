@@ -21,6 +21,8 @@ using internal::IntParameter;
 using internal::ModelLabel;
 
 constexpr std::string_view kBackend = "stoker_fake";
+constexpr std::array<std::string_view, 4> kParameters = {"stoker.cost_base_us", "stoker.cost_per_row_us",
+                                                         "stoker.fail_every", "stoker.scale"};
 constexpr int64_t kCostMaxUs = int64_t{3600} * 1000 * 1000;
 
 struct FakePlan {
@@ -110,6 +112,7 @@ class FakeEngine final : public Engine {
   bool Serves(std::string_view backend, std::string_view) const override { return backend == kBackend; }
   std::span<const std::string_view> default_filenames() const override { return {}; }
   std::string_view backend_for(std::string_view) const override { return ""; }
+  std::span<const std::string_view> parameters() const override { return kParameters; }
 
   base::Result<ModelDescription> Describe(const ModelSpec& spec) override {
     return internal::DescribeFromSpec(spec);

@@ -13,8 +13,10 @@ constexpr std::array<std::string_view, 5> kPlatforms = {
     "openvino", "onnxruntime_onnx", "tensorflow_savedmodel", "tensorflow_graphdef", "onnxruntime"};
 constexpr std::array<std::string_view, 5> kFilenames = {"model.onnx", "model.xml", "model.savedmodel",
                                                         "model.graphdef", "model.tflite"};
-// Of Triton's openvino, onnxruntime and tensorflow backends; settings.cc reads each.
-constexpr std::array<std::string_view, 26> kParameters = {"PERFORMANCE_HINT",
+// Stoker's own, and those of Triton's openvino, onnxruntime and tensorflow backends; settings.cc reads each.
+constexpr std::array<std::string_view, 28> kParameters = {"stoker.batch_mode",
+                                                          "stoker.precision",
+                                                          "PERFORMANCE_HINT",
                                                           "INFERENCE_NUM_THREADS",
                                                           "COMPILATION_NUM_THREADS",
                                                           "HINT_BF16",

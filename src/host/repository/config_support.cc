@@ -1,6 +1,10 @@
 #include "repository/config_support.h"
 
+#include <algorithm>
+
 #include <stoker/base/str_cat.h>
+
+#include "batching_config.h"
 
 namespace stoker::host {
 namespace {
@@ -119,6 +123,28 @@ class SupportCheck {
 
 base::Status CheckSupported(const ParsedConfig& parsed, std::vector<std::string>* warnings) {
   return SupportCheck(parsed, warnings).Run();
+}
+
+base::Status CheckParameters(const ParsedConfig& parsed, std::span<const std::string_view> engine_parameters,
+                             std::vector<std::string>* warnings) {
+  const std::string where = parsed.lines.Where(parsed.file, "parameters");
+  const auto batching = BatchingParameters();
+  std::string own;
+  for (const auto names : {batching, engine_parameters}) {
+    for (const std::string_view name : names) {
+      if (name.starts_with("stoker.")) base::StrAppend(&own, own.empty() ? "" : ", ", name);
+    }
+  }
+  for (const auto& [key, value] : parsed.config.parameters()) {
+    if (std::ranges::find(engine_parameters, key) != engine_parameters.end()) continue;
+    if (std::ranges::find(batching, key) != batching.end()) continue;
+    if (key.starts_with("stoker.")) {
+      return base::InvalidArgument(
+          StrCat(where, ": ", base::Quoted(key), " is unknown; this model can have ", own));
+    }
+    warnings->push_back(StrCat(where, ": ", base::Quoted(key), " has no effect here"));
+  }
+  return base::OkStatus();
 }
 
 }  // namespace stoker::host

@@ -114,7 +114,7 @@ class FolderSource final : public ModelSource {
     STOKER_RETURN_IF_ERROR(CheckSupported(parsed, &warnings));
     const bool counted = parsed.config.instance_group_size() > 0;
     const bool sized = parsed.config.dynamic_batching().preferred_batch_size_size() > 0;
-    STOKER_RETURN_IF_ERROR(Complete(listing, versions, &parsed));
+    STOKER_RETURN_IF_ERROR(Complete(listing, versions, &parsed, &warnings));
     STOKER_ASSIGN_OR_RETURN(definition.config, ToValues(parsed));
     definition.config.warnings = std::move(warnings);
     if (!counted) definition.config.instance_count = 0;  // the engine advises
@@ -256,7 +256,8 @@ class FolderSource final : public ModelSource {
     return base::OkStatus();
   }
 
-  base::Status Complete(const ModelListing& listing, const Folders& versions, ParsedConfig* parsed) const {
+  base::Status Complete(const ModelListing& listing, const Folders& versions, ParsedConfig* parsed,
+                        std::vector<std::string>* warnings) const {
     CompletionContext context;
     context.model = listing.name;
     context.version_path = versions.empty() ? "" : versions.back().second;
@@ -269,6 +270,7 @@ class FolderSource final : public ModelSource {
                                           " must be a relative path inside the version folder"));
     }
     STOKER_ASSIGN_OR_RETURN(engines::Engine * engine, CompleteEngine(context, engines_, &parsed->config));
+    STOKER_RETURN_IF_ERROR(CheckParameters(*parsed, engine->parameters(), warnings));
     STOKER_RETURN_IF_ERROR(CompleteTensors(context, engine, *parsed, &parsed->config));
     FillDefaults(&parsed->config);
     return base::OkStatus();

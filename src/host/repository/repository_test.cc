@@ -32,6 +32,7 @@ class DescribingEngine final : public engines::Engine {
   std::string_view backend_for(std::string_view filename) const override {
     return filename.ends_with(".net") ? "described" : "";
   }
+  std::span<const std::string_view> parameters() const override { return kParameters; }
   base::Result<engines::ModelDescription> Describe(const engines::ModelSpec& spec) override {
     if (spec.backend == "plain") return engines::ModelDescription{};
     return description;
@@ -44,6 +45,7 @@ class DescribingEngine final : public engines::Engine {
 
  private:
   static constexpr std::string_view kFiles[] = {"model.net"};
+  static constexpr std::string_view kParameters[] = {"KNOWN", "stoker.of_the_engine"};
 };
 
 class OneEngine final : public EngineSet {
@@ -207,6 +209,27 @@ TEST_F(RepositoryTest, RefusesBrokenRules) {
   for (const auto& refusal : refusals) {
     const std::string error = ErrorOf(std::string(kPlain) + refusal.text);
     EXPECT_NE(error.find(refusal.field), std::string::npos) << refusal.text << " gave " << error;
+  }
+}
+
+TEST_F(RepositoryTest, RefusesOwnParametersThatNobodyKnows) {
+  const auto with = [](const std::string& key) {
+    return std::string(kPlain) + "parameters { key: \"" + key + "\" value { string_value: \"true\" } }";
+  };
+  const std::string error = ErrorOf(with("stoker.look_past_shape"));
+  EXPECT_NE(error.find("config.pbtxt:5: parameters: \"stoker.look_past_shape\" is unknown"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("stoker.look_past_shapes"), std::string::npos) << error;
+  EXPECT_NE(error.find("stoker.of_the_engine"), std::string::npos) << error;
+
+  for (const std::string key : {"stoker.look_past_shapes", "stoker.of_the_engine", "KNOWN", "OTHER"}) {
+    Model(with(key));
+    const auto definition = Read();
+    ASSERT_TRUE(definition.ok()) << definition.status().message();
+    const auto& warnings = definition->config.warnings;
+    ASSERT_EQ(warnings.size(), key == "OTHER" ? 1u : 0u) << key;
+    for (const auto& warning : warnings) EXPECT_NE(warning.find("OTHER"), std::string::npos) << warning;
   }
 }
 

@@ -123,7 +123,8 @@ class Engine {
   virtual std::span<const std::string_view> default_filenames() const = 0;
   /// The backend name to complete a configuration with that leaves it out, for that file.
   virtual std::string_view backend_for(std::string_view filename) const = 0;
-  /// Config parameters (ModelSpec::parameters) it understands, beside "stoker.…": others warn once.
+  /// Config parameters (ModelSpec::parameters) it understands, its own "stoker.…" too. A model with
+  /// another "stoker.…" is refused; other keys that it does not know warn.
   virtual std::span<const std::string_view> parameters() const { return {}; }
   /// Reads the model's own description without compiling it. `spec` has at least the paths.
   virtual base::Result<ModelDescription> Describe(const ModelSpec& spec) = 0;
