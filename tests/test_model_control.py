@@ -340,8 +340,7 @@ def test_refused_field_is_named_and_others_serve(models, line, field):
 
 
 def test_hints_warn_and_serve(models):
-    models.add("hinted", identity_config(extra="optimization { cuda { graphs: true } input_pinned_memory { enable: true } }\n"
-                                               "instance_group { kind: KIND_GPU count: 1 }\n"))
+    models.add("hinted", identity_config(extra="optimization { cuda { graphs: true } input_pinned_memory { enable: true } }\n"))
     with Server(models) as server:
         assert server.infer("hinted", [1]).status == 200
         assert "cuda" in server.log()
