@@ -52,8 +52,8 @@ base::Result<host::LoadRequest> ReadLoadRequest(std::string_view bytes, size_t p
       if (choice != ModelRepositoryParameter::kBytesParam) return WrongParameterKind(name, "bytes_param");
       load.files.emplace_back(name, base::Bytes::Own(std::move(*value.mutable_bytes_param())));
     } else {
-      return base::Internal(base::StrCat("unrecognized load parameter ", base::Quoted(name),
-                                         "; 'config' and 'file:<version>/<path>' are known"));
+      return base::InvalidArgument(base::StrCat("unrecognized load parameter ", base::Quoted(name),
+                                                "; 'config' and 'file:<version>/<path>' are known"));
     }
   }
   return load;

@@ -129,7 +129,7 @@ TEST_F(ControlTest, Load) {
   EXPECT_EQ(Load(request).code(), StatusCode::kInvalidArgument);
   request.clear_parameters();
   (*request.mutable_parameters())["colour"].set_string_param("x");
-  EXPECT_EQ(Load(request).code(), StatusCode::kInternal);
+  EXPECT_EQ(Load(request).code(), StatusCode::kInvalidArgument);
   request.clear_parameters();
   request.set_repository_name("r");
   EXPECT_EQ(Load(request).code(), StatusCode::kUnimplemented);
@@ -166,7 +166,8 @@ TEST_F(ControlTest, LogSettings) {
   EXPECT_EQ(log_->settings().verbose_level, 3u);
   request.clear_settings();
   (*request.mutable_settings())["log_info"].set_string_param("no");
-  EXPECT_FALSE(AnswerLogSettings(context_, request.SerializeAsString()).ok());
+  EXPECT_EQ(AnswerLogSettings(context_, request.SerializeAsString()).status().code(),
+            StatusCode::kInvalidArgument);
   request.clear_settings();
   (*request.mutable_settings())["log_file"].set_string_param("/tmp/x");
   EXPECT_EQ(AnswerLogSettings(context_, request.SerializeAsString()).status().code(),

@@ -183,6 +183,9 @@ net::HttpResponse LogSettings(const DoorContext& context, const net::HttpRequest
     observe::LogSettings settings = context.log->settings();
     for (const auto& [name, value] : body->object()) {
       const base::Status status = ApplyLogSetting(name, ValueOf(value), &settings);
+      // A value of the wrong kind is an internal error over HTTP, as in Triton.
+      if (status.code() == base::StatusCode::kInvalidArgument)
+        return ErrorAnswer(base::StatusCode::kInternal, status.message());
       if (!status.ok()) return ErrorAnswer(status);
     }
     const base::Status applied = context.log->Apply(settings);

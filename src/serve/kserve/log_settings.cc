@@ -10,7 +10,7 @@ namespace {
 using base::StrCat;
 
 base::Status WrongKind(std::string_view name, std::string_view wanted) {
-  return base::Internal(StrCat("log setting '", name, "' must be ", wanted));
+  return base::InvalidArgument(StrCat("log setting '", name, "' must be ", wanted));
 }
 
 base::Status ApplyVerbosity(const LogSettingValue& value, uint32_t* out) {

@@ -14,7 +14,8 @@ namespace stoker::serve {
 using LogSettingValue = std::variant<std::monostate, bool, int64_t, std::string>;
 
 /// Puts one setting of the logging extension into `settings`. Unknown names change nothing, as in
-/// Triton; a value of the wrong kind is kInternal, an unknown format kUnavailable, the file kUnimplemented.
+/// Triton; a value of the wrong kind is kInvalidArgument, an unknown format kUnavailable, the file
+/// kUnimplemented.
 base::Status ApplyLogSetting(std::string_view name, const LogSettingValue& value,
                              observe::LogSettings* settings);
 
