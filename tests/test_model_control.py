@@ -321,6 +321,7 @@ def test_exit_on_error_names_the_model(models):
     ("model_transaction_policy { decoupled: true }", "decoupled"),
     ('model_repository_agents { agents { name: "a" } }', "model_repository_agents"),
     ('instance_group { rate_limiter { resources { name: "r" count: 1 } } }', "rate_limiter"),
+    ("instance_group { kind: KIND_GPU }", "KIND_GPU"),
     ("dynamic_batching { preferred_batch_size: [ 99 ] }", "preferred_batch_size"),
     ("dynamic_batching { priority_levels: 2 preserve_ordering: true default_priority_level: 1 }", "preserve_ordering"),
     ('parameters { key: "stoker.unheard_of" value { string_value: "1" } }', "stoker.unheard_of"),

@@ -88,6 +88,11 @@ TEST_F(ControlTest, WhatCannotLoadSaysWhyAndLeavesTheOldOne) {
   EXPECT_NE(status.message().find("failed to load 'm', failed to poll from model repository: "),
             std::string::npos);
   EXPECT_TRUE(Infer1().ok());
+  AddModel("m", "backend: \"no_such_backend\"");
+  status = Load("m");
+  EXPECT_EQ(status.code(), base::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("load failed for model 'm': "), std::string::npos) << status.message();
+  EXPECT_TRUE(Infer1().ok());
   AddModel("m", With("parameters { key: \"x\" value: { string_value: \"1\" } }"));
   engine_.FailLoads("the weights are gone");
   status = Load("m");
@@ -147,6 +152,21 @@ TEST_F(ControlTest, InstancesChangeWithoutAReload) {
   EXPECT_EQ(host().Statistics("m", "")->at(0).success.count, 2u);
 }
 
+TEST_F(ControlTest, AnOverrideOfTheInstancesAloneIsNoReload) {
+  StartHost();
+  ASSERT_TRUE(Infer1().ok());
+  LoadRequest request;
+  request.model = "m";
+  std::string json = (*host().Find("m", ""))->config_json();
+  const size_t count = json.find("\"count\":1");
+  ASSERT_NE(count, std::string::npos) << json;
+  request.config_json = json.replace(count, 9, "\"count\":3");
+  ASSERT_TRUE(Load(request).ok());
+  EXPECT_EQ(engine_.loads(), 1u);
+  EXPECT_EQ(engine_.instances(), 3u);
+  EXPECT_EQ(host().Statistics("m", "")->at(0).success.count, 1u);
+}
+
 TEST_F(ControlTest, VersionsFollowThePolicy) {
   StartHost();
   WriteFile("m/2/weights", "two");
@@ -163,7 +183,11 @@ TEST_F(ControlTest, VersionsFollowThePolicy) {
   EXPECT_EQ(host().Versions("m"), (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(engine_.loads(), before + 1) << "versions that did not change stay as they are";
   AddModel("m", With("version_policy { specific { versions: [ 7 ] } }"));
-  EXPECT_FALSE(Load("m").ok());
+  const base::Status status = Load("m");
+  EXPECT_EQ(status.code(), base::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "load failed for model 'm': at least one version must be available under the version policy of "
+            "model 'm'");
   EXPECT_EQ(host().Versions("m"), (std::vector<int64_t>{1, 2, 3}));
 }
 

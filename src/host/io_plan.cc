@@ -101,7 +101,8 @@ void DescribeForEngine(const IoPlan& plan, engines::ModelSpec* spec) {
     spec->inputs.push_back({.name = extra.target,
                             .type = extra.type,
                             .dims = per_item ? tensor::Shape{rank} : tensor::Shape{-1},
-                            .ragged = !per_item});
+                            .ragged = !per_item,
+                            .from_host = true});
   }
   for (const OutputPlan& output : plan.outputs) {
     spec->outputs.push_back({.name = output.name, .type = output.type, .dims = output.engine_dims});

@@ -19,9 +19,12 @@ base::Status Stopping() {
   return base::Unavailable("the server is stopping; models are no longer loaded or unloaded");
 }
 
-base::Status FailedToLoad(const std::string& name, const base::Status& why) {
-  return base::Internal(
-      StrCat("failed to load '", name, "', failed to poll from model repository: ", why.message()));
+base::Status NotPolled(const std::string& name, std::string_view why) {
+  return base::Internal(StrCat("failed to load '", name, "', failed to poll from model repository: ", why));
+}
+
+base::Status LoadFailed(const std::string& name, std::string_view why) {
+  return base::InvalidArgument(StrCat("load failed for model '", name, "': ", why));
 }
 
 }  // namespace
@@ -152,31 +155,35 @@ bool ModelManager::Unchanged(const std::string& name, const LoadRequest& request
 
 // A configuration that cannot be read leaves everything as it is.
 base::Status ModelManager::FailRead(const std::string& name, const Operation& operation,
-                                    const base::Status& why) {
+                                    const base::Status& why, Failure failure) {
   if (operation.watched) {
     base::MutexLock lock(&mutex_);
     Record& record = records_[name];
     if (record.versions.empty()) record.problem = why.message();
     Publish();
   }
-  return FailedToLoad(name, why);
+  return failure(name, why.message());
 }
 
 base::Status ModelManager::PerformLoad(const std::string& name, const Operation& operation) {
   const LoadRequest& request = operation.request;
   auto listing = Look(name, request);
-  if (!listing.ok()) return FailRead(name, operation, listing.status());
+  if (!listing.ok()) return FailRead(name, operation, listing.status(), NotPolled);
   {
     base::MutexLock lock(&mutex_);
     records_[name].seen_fingerprint = listing->fingerprint;
   }
-  if (!listing->problem.ok()) return FailRead(name, operation, listing->problem);
+  if (!listing->problem.ok()) return FailRead(name, operation, listing->problem, NotPolled);
   if (Unchanged(name, request, *listing)) return base::OkStatus();
   const ModelOverrides overrides{
       .config_json = request.config_json.has_value() ? &*request.config_json : nullptr,
       .files = &request.files};
   const auto definition = source_->Read(*listing, overrides);
-  if (!definition.ok()) return FailRead(name, operation, definition.status());
+  if (!definition.ok()) {
+    // What the configuration names, such as its engine, is not there: then it was read, but not loaded.
+    const bool read = definition.status().code() == base::StatusCode::kNotFound;
+    return FailRead(name, operation, definition.status(), read ? LoadFailed : NotPolled);
+  }
   for (const std::string& warning : definition->config.warnings) {
     log_->Warning("model configuration", {{"model", name}, {"warning", warning}});
   }
@@ -184,10 +191,11 @@ base::Status ModelManager::PerformLoad(const std::string& name, const Operation&
     return FailRead(
         name, operation,
         base::InvalidArgument(
-            StrCat("at least one version must be available under the version policy of model '", name, "'")));
+            StrCat("at least one version must be available under the version policy of model '", name, "'")),
+        LoadFailed);
   }
   std::vector<NewVersion> loaded;
-  STOKER_RETURN_IF_ERROR(LoadVersions(*definition, request.force || !overrides.empty(), &loaded));
+  STOKER_RETURN_IF_ERROR(LoadVersions(*definition, request.force, &loaded));
   Install(name, listing->fingerprint, std::move(loaded));
   return base::OkStatus();
 }
@@ -224,7 +232,7 @@ base::Status ModelManager::LoadVersions(const ModelDefinition& definition, bool 
   for (const NewVersion& other : *loaded) {
     MarkFailed(name, other.version, "another version of the model failed to load");
   }
-  return base::InvalidArgument(StrCat("load failed for model '", name, "': ", failures));
+  return LoadFailed(name, failures);
 }
 
 base::Result<ServedRef> ModelManager::LoadVersion(const ModelDefinition& definition,

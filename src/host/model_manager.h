@@ -95,7 +95,9 @@ class ModelManager : public std::enable_shared_from_this<ModelManager> {
   base::Status Perform(const std::string& name, const Operation& operation);
   base::Status PerformLoad(const std::string& name, const Operation& operation);
   base::Status PerformUnload(const std::string& name);
-  base::Status FailRead(const std::string& name, const Operation& operation, const base::Status& why);
+  using Failure = base::Status (*)(const std::string& model, std::string_view why);
+  base::Status FailRead(const std::string& name, const Operation& operation, const base::Status& why,
+                        Failure failure);
   bool Unchanged(const std::string& name, const LoadRequest& request, const ModelListing& listing);
   base::Result<ModelListing> Look(const std::string& name, const LoadRequest& request);
   base::Status LoadVersions(const ModelDefinition& definition, bool force, std::vector<NewVersion>* loaded);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -84,7 +85,7 @@ base::Result<size_t> InputFor(const ModelSpec& spec, const TensorSpec& output) {
   const std::string wanted = base::StrCat(kInputPrefix, name.substr(kOutputPrefix.size()));
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const TensorSpec& input = spec.inputs[i];
-    if (input.name != wanted) continue;
+    if (input.from_host || input.name != wanted) continue;
     if (input.type != output.type) {
       return Refuse(spec,
                     base::StrCat("expected input and output datatype to match, got ", ConfigName(input.type),
@@ -116,12 +117,14 @@ class IdentityEngine final : public Engine {
   }
 
   base::Result<std::unique_ptr<EngineModel>> Load(const ModelSpec& spec) override {
-    if (spec.inputs.size() != spec.outputs.size()) {
-      return Refuse(spec, base::StrCat("model configuration must have equal input/output pairs, got ",
-                                       spec.inputs.size(), " inputs and ", spec.outputs.size(), " outputs"));
+    const auto given = spec.inputs.size() - static_cast<size_t>(std::ranges::count_if(
+                                                spec.inputs, [](const auto& i) { return i.from_host; }));
+    if (given != spec.outputs.size()) {
+      return Refuse(spec, base::StrCat("model configuration must have equal input/output pairs, got ", given,
+                                       " inputs and ", spec.outputs.size(), " outputs"));
     }
     for (const TensorSpec& input : spec.inputs) {
-      if (input.name.starts_with(kInputPrefix)) continue;
+      if (input.from_host || input.name.starts_with(kInputPrefix)) continue;
       return Refuse(
           spec, base::StrCat("expected input name to follow INPUT<index> pattern, got '", input.name, "'"));
     }

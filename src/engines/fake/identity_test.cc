@@ -131,5 +131,15 @@ TEST(IdentityTest, RefusesWhatDoesNotPair) {
   expect([](ModelSpec* s) { s->parameters["execute_delay_ms"] = "-1"; }, "a whole number from 0");
 }
 
+TEST(IdentityTest, InputsThatTheHostMakesHaveNoOutput) {
+  const auto engine = MakeIdentityEngine();
+  ModelSpec spec = IdentitySpec();
+  for (const char* name : {"COUNT", "INPUT7"}) {
+    spec.inputs.push_back({.name = name, .type = DataType::kFp32, .dims = {1}, .from_host = true});
+  }
+  const auto model = engine->Load(spec);
+  EXPECT_TRUE(model.ok()) << model.status().ToString();
+}
+
 }  // namespace
 }  // namespace stoker::engines

@@ -181,6 +181,24 @@ void CompleteBatching(const CompletionContext& context, const ModelDescription& 
   }
 }
 
+template <typename Tensors>
+base::Status CheckNoScalar(const ParsedConfig& parsed, std::string_view field, const Tensors& tensors) {
+  for (int i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].has_reshape() || tensors[i].reshape().shape_size() > 0) continue;
+    return base::InvalidArgument(
+        StrCat(parsed.lines.Where(parsed.file, StrCat(field, "[", i, "]")),
+               ": cannot have an empty reshape without batching: scalars go to model files that have "
+               "scalars, this model has none; leave 'reshape' out"));
+  }
+  return base::OkStatus();
+}
+
+base::Status CheckNoScalars(const ParsedConfig& parsed, const ModelConfig& config) {
+  if (config.max_batch_size() > 0) return base::OkStatus();
+  STOKER_RETURN_IF_ERROR(CheckNoScalar(parsed, "input", config.input()));
+  return CheckNoScalar(parsed, "output", config.output());
+}
+
 }  // namespace
 
 base::Result<engines::Engine*> CompleteEngine(const CompletionContext& context, EngineSet* engines,
@@ -210,8 +228,10 @@ base::Status CompleteTensors(const CompletionContext& context, engines::Engine* 
   if (context.version_path.empty()) return base::OkStatus();
   STOKER_ASSIGN_OR_RETURN(const ModelDescription description,
                           engine->Describe(SpecForDescription(context, *config)));
-  if (description.inputs.empty() && description.outputs.empty())
-    return base::OkStatus();  // it takes any tensors
+  const bool takes_any = description.inputs.empty() && description.outputs.empty();
+  if (takes_any || engine->default_filenames().empty())
+    STOKER_RETURN_IF_ERROR(CheckNoScalars(parsed, *config));
+  if (takes_any) return base::OkStatus();
   if (!context.disabled) CompleteBatching(context, description, config);
   const bool batched = config->max_batch_size() > 0;
   if (batched && !description.batchable) {
@@ -248,9 +268,6 @@ base::Status CompleteTensors(const CompletionContext& context, engines::Engine* 
 
 void FillDefaults(ModelConfig* config) {
   if (config->version_policy().policy_choice_case() == inference::ModelVersionPolicy::POLICY_CHOICE_NOT_SET) {
-    config->mutable_version_policy()->mutable_latest()->set_num_versions(1);
-  }
-  if (config->version_policy().has_latest() && config->version_policy().latest().num_versions() == 0) {
     config->mutable_version_policy()->mutable_latest()->set_num_versions(1);
   }
   auto* optimization = config->mutable_optimization();

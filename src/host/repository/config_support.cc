@@ -74,8 +74,14 @@ class SupportCheck {
              "TensorRT profiles are not supported by this server");
       Warn(group.rate_limiter().priority() > 0, path + ".rate_limiter",
            "without resources the priority has no effect");
-      Warn(group.kind() == inference::ModelInstanceGroup::KIND_GPU || group.gpus_size() > 0, path,
-           "GPUs are not used by this server's engines: the instances run on the CPU");
+      Refuse(
+          group.kind() == inference::ModelInstanceGroup::KIND_GPU, path,
+          "has kind KIND_GPU but no GPUs are available: this server's engines run on the CPU; use KIND_CPU "
+          "or KIND_AUTO");
+      const bool by_model = group.kind() == inference::ModelInstanceGroup::KIND_MODEL;
+      Refuse(group.gpus_size() > 0 && !by_model, path,
+             "has kind KIND_CPU but specifies one or more GPUs; leave 'gpus' out");
+      Warn(group.gpus_size() > 0 && by_model, path, "GPUs are not used by this server's engines");
       Warn(!group.host_policy().empty(), path + ".host_policy", "host policies have no effect here");
     }
   }

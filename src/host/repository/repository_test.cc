@@ -141,6 +141,12 @@ TEST_F(RepositoryTest, GivesScalarsOneElement) {
   EXPECT_EQ(definition->config.inputs[0].dims, (tensor::Shape{1}));
   EXPECT_TRUE(definition->config.inputs[0].has_reshape);
   EXPECT_EQ(definition->config.inputs[0].reshape.rank(), 0u);
+  const std::string json = definition->config.json;
+  EXPECT_TRUE(Read({&json, nullptr}).ok()) << "the completed configuration can be given back";
+  const std::string error = ErrorOf(
+      "backend: \"plain\"\ninput [ { name: \"x\" data_type: TYPE_FP32 dims: [ 1 ] reshape { } } ]\n"
+      "output [ { name: \"y\" data_type: TYPE_FP32 dims: [ 1 ] } ]");
+  EXPECT_NE(error.find("config.pbtxt:2: input[0]: cannot have an empty reshape"), std::string::npos) << error;
 }
 
 TEST_F(RepositoryTest, SaysHowShapesDisagree) {
@@ -159,6 +165,24 @@ TEST_F(RepositoryTest, SaysHowShapesDisagree) {
       "backend: \"described\"\nmax_batch_size: 8\ninput [ { name: \"z\" data_type: TYPE_FP32 dims: [ 3 ] } "
       "]\n");
   EXPECT_NE(name.find("has no input \"z\", it has x"), std::string::npos) << name;
+}
+
+TEST_F(RepositoryTest, RefusesInstancesOnGpus) {
+  const auto with = [](const std::string& group) {
+    return std::string(kPlain) + "instance_group [ { " + group + " } ]";
+  };
+  const std::string where = "config.pbtxt:5: instance_group[0]: ";
+  const std::string kind = ErrorOf(with("kind: KIND_GPU"));
+  EXPECT_NE(kind.find(where + "has kind KIND_GPU but no GPUs are available"), std::string::npos) << kind;
+  for (const char* group : {"kind: KIND_CPU gpus: [ 0 ]", "gpus: [ 0 ]"}) {
+    const std::string error = ErrorOf(with(group));
+    EXPECT_NE(error.find(where + "has kind KIND_CPU but specifies one or more GPUs"), std::string::npos)
+        << error;
+  }
+  Model(with("kind: KIND_MODEL gpus: [ 0 ]"));
+  const auto definition = Read();
+  ASSERT_TRUE(definition.ok()) << definition.status().message();
+  EXPECT_EQ(definition->config.warnings.size(), 1u);
 }
 
 struct Refusal {
@@ -263,6 +287,7 @@ TEST_F(RepositoryTest, PicksVersionsByPolicy) {
   EXPECT_EQ(versions("version_policy { latest { num_versions: 2 } }"), (std::vector<int64_t>{2, 10}));
   EXPECT_EQ(versions("version_policy { all { } }"), (std::vector<int64_t>{1, 2, 10}));
   EXPECT_EQ(versions("version_policy { specific { versions: [ 1, 5 ] } }"), (std::vector<int64_t>{1}));
+  EXPECT_EQ(versions("version_policy { latest { num_versions: 0 } }"), std::vector<int64_t>());
 }
 
 TEST_F(RepositoryTest, OverridesReplaceTheVersionsAndStayConfined) {

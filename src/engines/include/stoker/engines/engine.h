@@ -22,6 +22,7 @@ struct TensorSpec {
   tensor::Shape dims;
   bool optional = false;
   bool ragged = false;
+  bool from_host = false;  // no request gives this input: the host makes it for each batch (batch_input)
 };
 
 /// Where a model lies and how it is to be run: plain values from the model's configuration.
