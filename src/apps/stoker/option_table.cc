@@ -115,6 +115,29 @@ Status SetCompression(const std::string& text, ServeOptions* options) {
   return base::OkStatus();
 }
 
+/// <setting>=<value>. Quantiles of summaries have no effect without the summaries.
+Status SetMetricsConfig(const std::string& text, ServeOptions* options) {
+  const size_t equals = text.find('=');
+  const std::string setting = text.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (setting == "counter_latencies") return ReadBool(value, &options->host.latency_counters);
+  if (setting == "summary_latencies" || setting == "histogram_latencies") {
+    bool wanted = false;
+    STOKER_RETURN_IF_ERROR(ReadBool(value, &wanted));
+    if (!wanted) return base::OkStatus();
+    return base::Unimplemented(
+        StrCat("cannot turn on ", setting,
+               ": these families are not there yet; the histograms stoker_*_seconds are, without an option"));
+  }
+  if (setting == "summary_quantiles") {
+    options->warnings.push_back("option --metrics-config: summary_quantiles has no effect here");
+    return base::OkStatus();
+  }
+  return base::InvalidArgument(
+      StrCat("wants counter_latencies=<bool>, summary_latencies=false or histogram_latencies=false, got ",
+             base::Quoted(text)));
+}
+
 Status SetStrictModelConfig(const std::string& text, ServeOptions* options) {
   return ReadBool(text, &options->host.disable_auto_complete);
 }
@@ -266,28 +289,31 @@ void AddGrpc(std::vector<OptionRow>* rows) {
 
 void AddObservation(std::vector<OptionRow>* rows) {
   const auto honoured = OptionClass::kHonoured;
-  rows->insert(rows->end(),
-               {
-                   {"allow-metrics", "BOOL", "serve /metrics [true]", honoured,
-                    Bool([](ServeOptions & o) -> auto& { return o.allow_metrics; })},
-                   {"metrics-port", "PORT", "[8002]", honoured,
-                    Number(
-                        0, 65535, [](ServeOptions & o) -> auto& { return o.metrics.port; })},
-                   {"metrics-address", "ADDRESS", "[that of HTTP]", honoured,
-                    Text([](ServeOptions & o) -> auto& { return o.metrics.address; })},
-                   {"log-verbose", "LEVEL", "0: off [0]", honoured,
-                    Number(
-                        0, 1000, [](ServeOptions & o) -> auto& { return o.log.verbose_level; })},
-                   {"log-info", "BOOL", "[true]", honoured,
-                    Bool([](ServeOptions & o) -> auto& { return o.log.info; })},
-                   {"log-warning", "BOOL", "[true]", honoured,
-                    Bool([](ServeOptions & o) -> auto& { return o.log.warning; })},
-                   {"log-error", "BOOL", "[true]", honoured,
-                    Bool([](ServeOptions & o) -> auto& { return o.log.error; })},
-                   {"log-format", "FORMAT", "default, ISO8601 or json [default]", honoured, SetLogFormat},
-                   {"log-file", "FILE", "[standard error]", honoured,
-                    Text([](ServeOptions & o) -> auto& { return o.log.file; })},
-               });
+  rows->insert(
+      rows->end(),
+      {
+          {"allow-metrics", "BOOL", "serve /metrics [true]", honoured,
+           Bool([](ServeOptions & o) -> auto& { return o.allow_metrics; })},
+          {"metrics-port", "PORT", "[8002]", honoured,
+           Number(
+               0, 65535, [](ServeOptions & o) -> auto& { return o.metrics.port; })},
+          {"metrics-address", "ADDRESS", "[that of HTTP]", honoured,
+           Text([](ServeOptions & o) -> auto& { return o.metrics.address; })},
+          {"metrics-config", "SETTING=VALUE", "counter_latencies=false: without nv_inference_*_duration_us",
+           honoured, SetMetricsConfig},
+          {"log-verbose", "LEVEL", "0: off [0]", honoured,
+           Number(
+               0, 1000, [](ServeOptions & o) -> auto& { return o.log.verbose_level; })},
+          {"log-info", "BOOL", "[true]", honoured,
+           Bool([](ServeOptions & o) -> auto& { return o.log.info; })},
+          {"log-warning", "BOOL", "[true]", honoured,
+           Bool([](ServeOptions & o) -> auto& { return o.log.warning; })},
+          {"log-error", "BOOL", "[true]", honoured,
+           Bool([](ServeOptions & o) -> auto& { return o.log.error; })},
+          {"log-format", "FORMAT", "default, ISO8601 or json [default]", honoured, SetLogFormat},
+          {"log-file", "FILE", "[standard error]", honoured,
+           Text([](ServeOptions & o) -> auto& { return o.log.file; })},
+      });
 }
 
 void AddWithoutEffect(std::vector<OptionRow>* rows) {
@@ -304,7 +330,6 @@ void AddWithoutEffect(std::vector<OptionRow>* rows) {
                                                 "allow-gpu-metrics",
                                                 "allow-cpu-metrics",
                                                 "metrics-interval-ms",
-                                                "metrics-config",
                                                 "trace-file",
                                                 "trace-level",
                                                 "trace-rate",

@@ -80,6 +80,21 @@ TEST(ServeOptionsTest, WarnsOfWhatHasNoEffect) {
   EXPECT_NE(options->warnings[0].find("--pinned-memory-pool-byte-size"), std::string::npos);
 }
 
+TEST(ServeOptionsTest, MetricsConfig) {
+  const auto options =
+      Parse({"/tmp", "--metrics-config", "counter_latencies=false",
+             "--metrics-config=summary_latencies=false", "--metrics-config=summary_quantiles=0.5:0.05"});
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_FALSE(options->host.latency_counters);
+  ASSERT_EQ(options->warnings.size(), 1u);
+  EXPECT_NE(options->warnings[0].find("summary_quantiles"), std::string::npos);
+  EXPECT_TRUE(Parse({"/tmp"})->host.latency_counters);
+  EXPECT_NE(ErrorOf({"/tmp", "--metrics-config=summary_latencies=true"}).find("summary_latencies"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"/tmp", "--metrics-config=counter_latencies=maybe"}).find("maybe"), std::string::npos);
+  EXPECT_NE(ErrorOf({"/tmp", "--metrics-config=counters"}).find("counters"), std::string::npos);
+}
+
 TEST(ServeOptionsTest, RefusesByName) {
   EXPECT_NE(ErrorOf({"/tmp", "--grpc-use-ssl=true"}).find("--grpc-use-ssl"), std::string::npos);
   EXPECT_NE(ErrorOf({"/tmp", "--http-restricted-api=model-repository:k=v"}).find("--http-restricted-api"),
