@@ -21,7 +21,8 @@ def _arguments():
     parser.add_argument("--launch", metavar="COMMAND", help="start the server for each profile by this template "
                         "with {repo} {http} {grpc} {metrics} {options}, instead of using a running one")
     parser.add_argument("--filter", metavar="PATTERN", help="only cases whose name has this regular expression")
-    parser.add_argument("--without", metavar="NEEDS", default="", help="skip cases that need these: python,openvino")
+    parser.add_argument("--without", metavar="NEEDS", default="", help="skip cases that need these backends, or a server "
+                        "started by these profiles: python,openvino,restricted,…")
     parser.add_argument("--skip-deadly", action="store_true", help="skip cases that are known to end a server")
     parser.add_argument("--as-recorded", action="store_true", help="expect the recorded server's answers, faults too")
     parser.add_argument("--allow-known-faults", action="store_true", help="count the recorded faults apart")
@@ -74,6 +75,8 @@ def _why_skipped(case, arguments, profile):
     without = set(filter(None, arguments.without.split(",")))
     if without & set(case.needs):
         return f"needs {', '.join(case.needs)}"
+    if case.profile in without:
+        return f"needs profile {case.profile}"
     if case.deadly and arguments.skip_deadly:
         return "would end the server"
     if case.profile != profile:

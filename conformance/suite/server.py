@@ -59,7 +59,7 @@ class Server:
         self.stop()
 
     def start(self):
-        """Starts the server and waits until it is live; raises RuntimeError when it does not come up."""
+        """Starts the server and waits until it is ready; raises RuntimeError when it does not come up."""
         self._folder = tempfile.mkdtemp(prefix="conformance-")
         repository = os.path.join(self._folder, "models")
         shutil.copytree(ROOT / "models", repository)
@@ -100,14 +100,14 @@ class Server:
             if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self._process.returncode}:\n{self._tail()}")
             try:
-                if gauges.get(self.target.http, "/v2/health/live", 2).status == 200:
+                if gauges.get(self.target.http, "/v2/health/ready", 2).status == 200:
                     gauges.get(self.target.metrics, "/metrics", 2)
                     Connection(self.target.grpc, 2).close()
                     return
             except Exception:  # not up yet, whatever the way it shows
                 pass
             time.sleep(0.1)
-        raise RuntimeError(f"the server was not live within {_START_S:.0f} s:\n{self._tail()}")
+        raise RuntimeError(f"the server was not ready within {_START_S:.0f} s:\n{self._tail()}")
 
     def _tail(self):
         return pathlib.Path(self.log).read_text(errors="replace")[-3000:]
