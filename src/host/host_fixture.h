@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -129,6 +130,10 @@ class HostTest : public ::testing::Test {
     ASSERT_TRUE(started.ok()) << started.ToString();
   }
   Host& host() { return *host_; }
+  /// A request is counted out just after its answer was given; a test that waits here for ever has lost one.
+  void WaitUntilIdle() {
+    while (host().requests_in_flight() != 0) std::this_thread::yield();
+  }
 
   std::unique_ptr<InferRequest> NewRequest(const std::string& model, std::vector<InferInput> inputs,
                                            const std::string& version = "") {
