@@ -90,7 +90,7 @@ class InferReader {
         (field.number == 1 ? draft.name : draft.datatype) = field.bytes;
       }
       if (field.number == 4) STOKER_RETURN_IF_ERROR(ReadInputParameter(field.bytes));
-      if (field.number == 5) AddContents(field.bytes, &draft);
+      if (field.number == 5) STOKER_RETURN_IF_ERROR(AddContents(field.bytes, &draft));
     }
     if (!reader.ok()) return MalformedMessage();
     return FinishInput(&draft);
@@ -129,15 +129,28 @@ class InferReader {
         "shared memory regions are not supported by this server; send raw_input_contents");
   }
 
-  static void AddContents(std::string_view contents, InputDraft* draft) {
-    if (!draft->has_contents) {
-      draft->contents = contents;
-    } else {
-      if (draft->merged.empty()) draft->merged = std::string(draft->contents);
-      draft->merged += contents;
-      draft->contents = draft->merged;
+  /// Whether the fields of a message are whole; what they hold is not looked at.
+  static bool IsWhole(std::string_view message) {
+    WireReader reader(message);
+    WireField field;
+    while (reader.Next(&field)) {
     }
-    draft->has_contents = true;
+    return reader.ok();
+  }
+
+  /// Pieces are read as one message, but each must be one for itself.
+  static base::Status AddContents(std::string_view contents, InputDraft* draft) {
+    if (!draft->has_contents) {
+      draft->has_contents = true;
+      draft->contents = contents;
+      return base::OkStatus();
+    }
+    if (draft->merged.empty() && !IsWhole(draft->contents)) return MalformedMessage();
+    if (!IsWhole(contents)) return MalformedMessage();
+    if (draft->merged.empty()) draft->merged = std::string(draft->contents);
+    draft->merged += contents;
+    draft->contents = draft->merged;
+    return base::OkStatus();
   }
 
   base::Status FinishInput(InputDraft* draft) {
