@@ -311,20 +311,21 @@ void ChooseRows(Tuner& tuner, const ov::CompiledModel& compiled, TuningChoice* c
   constexpr double kRowsGain = 1.04;
   constexpr double kRowsLoss = 0.9;
   const int64_t rows_max = tuner.network().rows_max;
+  // Time of its own: without this answer a network bound by arithmetic would be slowed by its batches.
+  constexpr int64_t kRowsBudgetNs = 1000 * base::kNsPerMs;
+  const int64_t start_ns = base::Clock::Real().NowNs();
   int64_t best = 1;
-  bool complete = true;
+  int64_t tried = 1;
   for (int64_t rows = 2; rows <= std::min(rows_max, kProbeRowsMax); rows *= 2) {
-    if (!tuner.HasTime(0)) {
-      complete = false;
-      break;
-    }
+    if (base::Clock::Real().NowNs() - start_ns > kRowsBudgetNs) break;
+    tried = rows;
     const Tuner::Comparison times =
         tuner.Compare({.compiled = compiled, .rows = best}, {.compiled = compiled, .rows = rows});
     const double gain = times.gain * static_cast<double>(rows) / static_cast<double>(best);
     if (gain > kRowsGain) best = rows;
     if (gain < kRowsLoss) break;
   }
-  if (!complete || best * 2 > std::min(rows_max, kProbeRowsMax)) return;  // as many as there are
+  if (best == tried) return;  // each step gained: as many as there are
   choice->rows_best = best;
   base::StrAppend(&choice->why, "; more than ", best, best == 1 ? " row" : " rows", " at once gain nothing");
 }
