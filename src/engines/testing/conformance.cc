@@ -169,6 +169,7 @@ std::unique_ptr<EngineModel> EngineConformanceTest::LoadOrFail() {
 void EngineConformanceTest::RunAndCompare(EngineInstance* instance, int64_t rows, base::Rng& rng) {
   const std::vector<Tensor> inputs = model().make_inputs(rows, rng);
   std::vector<std::string> before;
+  before.reserve(inputs.size());
   for (const Tensor& input : inputs) before.emplace_back(input.bytes.text());
   RecordingSink sink(spec_.outputs);
   const base::Status status = RunBatch(instance, inputs, rows, &sink);
@@ -235,6 +236,7 @@ TEST_P(EngineConformanceTest, RowsDoNotInfluenceEachOther) {
   ASSERT_TRUE(RunBatch(instance->get(), inputs, rows, &together).ok());
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<Tensor> one;
+    one.reserve(inputs.size());
     for (const Tensor& input : inputs) one.push_back(RowOf(input, row));
     RecordingSink alone(spec_.outputs);
     ASSERT_TRUE(RunBatch(instance->get(), one, 1, &alone).ok());

@@ -83,6 +83,7 @@ class FolderSource final : public ModelSource {
       AddListing(name, folder.string(), &found);
     }));
     std::vector<ModelListing> out;
+    out.reserve(found.size());
     for (auto& [name, listing] : found) out.push_back(std::move(listing));
     return out;
   }

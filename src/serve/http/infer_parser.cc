@@ -181,7 +181,7 @@ class InferParser {
         call_.form.binary_default = *flag;
         return base::OkStatus();
       }
-      const base::Status status = ApplyParameter(name, std::move(value), call_.request.get());
+      base::Status status = ApplyParameter(name, std::move(value), call_.request.get());
       // A reserved parameter of the wrong JSON type is a fault of the JSON, as with every other field.
       const bool reserved = name == "sequence_id" || name == "sequence_start" || name == "sequence_end" ||
                             name == "priority" || name == "timeout";
