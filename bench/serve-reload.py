@@ -42,12 +42,12 @@ def tensor_names(file):
 
 def measure(server, repository, body, json_bytes, rate, arguments):
     path = "/v2/models/squeezenet/infer"
-    config = os.path.join(repository, "resnet50", "config.pbtxt")
+    model = os.path.join(repository, "resnet50", "1", "model.onnx")
     with open_loop.OpenLoop(server.http, path, body, json_bytes, rate) as load:
         time.sleep(arguments.quiet_seconds)
         quiet_end = time.perf_counter()
         for _ in range(arguments.reloads):
-            os.utime(config)
+            os.utime(model)
             post(server, "/v2/repository/models/resnet50/load")
         busy_end = time.perf_counter()
         time.sleep(1)
