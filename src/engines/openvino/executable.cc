@@ -310,7 +310,6 @@ void ChooseStreams(Tuner& tuner, int64_t rows, ov::CompiledModel* compiled, Tuni
 void ChooseRows(Tuner& tuner, const ov::CompiledModel& compiled, TuningChoice* choice) {
   // A batch costs what is not measured here: gathering its rows, and sizes that change from run to run.
   constexpr double kRowsGain = 1.12;
-  constexpr double kRowsLoss = 0.9;
   const int64_t rows_max = tuner.network().rows_max;
   // Time of its own: without this answer a network bound by arithmetic would be slowed by its batches.
   constexpr int64_t kRowsBudgetNs = 1000 * base::kNsPerMs;
@@ -323,8 +322,8 @@ void ChooseRows(Tuner& tuner, const ov::CompiledModel& compiled, TuningChoice* c
     const Tuner::Comparison times =
         tuner.Compare({.compiled = compiled, .rows = best}, {.compiled = compiled, .rows = rows});
     const double gain = times.gain * static_cast<double>(rows) / static_cast<double>(best);
+    // Every size is tried: kernels for two or four rows may lose where those for sixteen win.
     if (gain > kRowsGain) best = rows;
-    if (gain < kRowsLoss) break;
   }
   if (best == tried) return;  // each step gained: as many as there are
   choice->rows_best = best;
