@@ -209,6 +209,7 @@ int ServeCommand(const std::vector<std::string>& arguments) {
     std::fputs(ServeHelp().c_str(), stdout);
     return 0;
   }
+  options->door.server_version = STOKER_VERSION;
   ShutdownSignals signals;
   RaiseFileLimit();
   if (options->host.cores == 0) options->host.cores = device::GrantedCpu().cores;

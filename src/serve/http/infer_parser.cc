@@ -183,9 +183,8 @@ class InferParser {
       }
       base::Status status = ApplyParameter(name, std::move(value), call_.request.get());
       // A reserved parameter of the wrong JSON type is a fault of the JSON, as with every other field.
-      const bool reserved = name == "sequence_id" || name == "sequence_start" || name == "sequence_end" ||
-                            name == "priority" || name == "timeout";
-      if (reserved && status.code() == base::StatusCode::kInvalidArgument) return FieldError(name, status);
+      const bool broken = status.code() == base::StatusCode::kInvalidArgument && IsReservedParameter(name);
+      if (broken) return FieldError(name, status);
       return status;
     });
   }

@@ -60,6 +60,11 @@ base::Status SetFlag(std::string_view name, const ParameterValue& value, bool* f
 
 }  // namespace
 
+bool IsReservedParameter(std::string_view name) {
+  return name == "sequence_id" || name == "sequence_start" || name == "sequence_end" || name == "priority" ||
+         name == "timeout";
+}
+
 base::Status ApplyParameter(std::string_view name, ParameterValue value, host::InferRequest* request) {
   if (name == "sequence_id") return SetCorrelation(value, request);
   if (name == "sequence_start") return SetFlag(name, value, &request->sequence_start);

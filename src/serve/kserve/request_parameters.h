@@ -12,6 +12,10 @@ namespace stoker::serve {
 /// the model sees. Names that begin with "triton_" and wrong types are kInvalidArgument.
 base::Status ApplyParameter(std::string_view name, host::ParameterValue value, host::InferRequest* request);
 
+/// Whether the protocol gives that parameter a meaning of its own (those that ApplyParameter puts into
+/// fields).
+bool IsReservedParameter(std::string_view name);
+
 /// Text id limit of the sequence extension.
 inline constexpr size_t kCorrelationTextMax = 128;
 

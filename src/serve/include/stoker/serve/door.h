@@ -34,8 +34,8 @@ struct DoorContext {
 
 /// Caps and identity, the same for both doors.
 struct DoorOptions {
-  std::string server_id = "triton";  // --id
-  std::string server_version = "0.1.0";
+  std::string server_id = "triton";   // --id
+  std::string server_version;         // the program's own
   size_t input_bytes_max = 64 << 20;  // --http-max-input-size; also after decompression
   int json_depth_max = 100;
   size_t tensors_max = 1024;  // inputs or outputs of one request
